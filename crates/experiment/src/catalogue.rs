@@ -351,9 +351,8 @@ mod tests {
             "--set swappiness: no such tunable; linux-6.12 has it, but nothing that is simulated depends on it"
         );
         assert_eq!(
-            said("linux-6.12", "HRTICK"),
-            "--set HRTICK: no such tunable; linux-6.12 has it, but it cannot be set here: slices end at ticks here, or \
-             where the task reads its CPU clock"
+            said("linux-6.12", "LATENCY_WARN"),
+            "--set LATENCY_WARN: no such tunable; linux-6.12 has it, but it cannot be set here: it changes no decision"
         );
         assert_eq!(
             said("linux-6.12", "ASYM_GRAN"),
@@ -362,16 +361,86 @@ mod tests {
         assert!(said("linux-6.12", "base_slize_ns").ends_with("did you mean \"base_slice_ns\"?"));
     }
 
-    /// The features of 6.12 (kernel/sched/features.h): each can be set, or the catalogue says why not.
+    /// The features of each release (kernel/sched_features.h, kernel/sched/features.h): each can be set, or the
+    /// catalogue says why not.
     #[test]
     fn every_feature_can_be_set_or_says_why_not() {
-        let all = "PLACE_LAG PLACE_DEADLINE_INITIAL PLACE_REL_DEADLINE RUN_TO_PARITY PREEMPT_SHORT NEXT_BUDDY \
-                   PICK_BUDDY CACHE_HOT_BUDDY DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION HRTICK HRTICK_DL DOUBLE_TICK \
-                   NONTASK_CAPACITY TTWU_QUEUE SIS_UTIL WARN_DOUBLE_CLOCK RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN \
-                   ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST LATENCY_WARN NI_RANDOM";
-        let kernel = kernels::find("linux-6.12").unwrap();
-        for name in all.split_whitespace().filter(|name| kernel.tunable(name).is_none()) {
-            assert!(said("linux-6.12", name).contains("linux-6.12 has it, but it cannot be set here: "), "{name}");
+        let all = [
+            ("linux-2.6.24", "NEW_FAIR_SLEEPERS WAKEUP_PREEMPT START_DEBIT TREE_AVG APPROX_AVG"),
+            (
+                "linux-2.6.32",
+                "FAIR_SLEEPERS GENTLE_FAIR_SLEEPERS NORMALIZED_SLEEPER START_DEBIT WAKEUP_PREEMPT ADAPTIVE_GRAN \
+                 ASYM_GRAN WAKEUP_SYNC WAKEUP_OVERLAP WAKEUP_RUNNING SYNC_WAKEUPS AFFINE_WAKEUPS SYNC_LESS \
+                 SYNC_MORE NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY ARCH_POWER HRTICK DOUBLE_TICK LB_BIAS \
+                 LB_SHARES_UPDATE ASYM_EFF_LOAD OWNER_SPIN",
+            ),
+            (
+                "linux-3.10",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION \
+                 ARCH_POWER HRTICK DOUBLE_TICK LB_BIAS NONTASK_POWER TTWU_QUEUE FORCE_SD_OVERLAP RT_RUNTIME_SHARE \
+                 LB_MIN NUMA NUMA_FORCE",
+            ),
+            (
+                "linux-3.18",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION \
+                 ARCH_CAPACITY HRTICK DOUBLE_TICK LB_BIAS NONTASK_CAPACITY TTWU_QUEUE FORCE_SD_OVERLAP \
+                 RT_RUNTIME_SHARE LB_MIN NUMA NUMA_FAVOUR_HIGHER NUMA_RESIST_LOWER",
+            ),
+            (
+                "linux-4.1",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION \
+                 ARCH_CAPACITY HRTICK DOUBLE_TICK LB_BIAS NONTASK_CAPACITY TTWU_QUEUE RT_PUSH_IPI \
+                 FORCE_SD_OVERLAP RT_RUNTIME_SHARE LB_MIN NUMA NUMA_FAVOUR_HIGHER NUMA_RESIST_LOWER",
+            ),
+            (
+                "linux-5.10",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION HRTICK \
+                 DOUBLE_TICK NONTASK_CAPACITY TTWU_QUEUE SIS_AVG_CPU SIS_PROP WARN_DOUBLE_CLOCK RT_PUSH_IPI \
+                 RT_RUNTIME_SHARE LB_MIN ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST UTIL_EST_FASTUP \
+                 ALT_PERIOD BASE_SLICE",
+            ),
+            (
+                "linux-5.15",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION HRTICK \
+                 HRTICK_DL DOUBLE_TICK NONTASK_CAPACITY TTWU_QUEUE SIS_PROP SIS_UTIL WARN_DOUBLE_CLOCK \
+                 RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST \
+                 UTIL_EST_FASTUP LATENCY_WARN ALT_PERIOD BASE_SLICE",
+            ),
+            (
+                "linux-6.1",
+                "GENTLE_FAIR_SLEEPERS START_DEBIT NEXT_BUDDY LAST_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION HRTICK \
+                 HRTICK_DL DOUBLE_TICK NONTASK_CAPACITY TTWU_QUEUE SIS_PROP SIS_UTIL WARN_DOUBLE_CLOCK \
+                 RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST \
+                 UTIL_EST_FASTUP LATENCY_WARN NI_RANDOM ALT_PERIOD BASE_SLICE",
+            ),
+            (
+                "linux-6.6",
+                "PLACE_LAG PLACE_DEADLINE_INITIAL RUN_TO_PARITY NEXT_BUDDY CACHE_HOT_BUDDY WAKEUP_PREEMPTION \
+                 HRTICK HRTICK_DL DOUBLE_TICK NONTASK_CAPACITY TTWU_QUEUE SIS_PROP SIS_UTIL WARN_DOUBLE_CLOCK \
+                 RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST \
+                 UTIL_EST_FASTUP LATENCY_WARN HZ_BW",
+            ),
+            (
+                "linux-6.12",
+                "PLACE_LAG PLACE_DEADLINE_INITIAL PLACE_REL_DEADLINE RUN_TO_PARITY PREEMPT_SHORT NEXT_BUDDY \
+                 PICK_BUDDY CACHE_HOT_BUDDY DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION HRTICK HRTICK_DL \
+                 DOUBLE_TICK NONTASK_CAPACITY TTWU_QUEUE SIS_UTIL WARN_DOUBLE_CLOCK RT_PUSH_IPI RT_RUNTIME_SHARE \
+                 LB_MIN ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST LATENCY_WARN NI_RANDOM",
+            ),
+            (
+                "linux-6.18",
+                "PLACE_LAG PLACE_DEADLINE_INITIAL PLACE_REL_DEADLINE RUN_TO_PARITY PREEMPT_SHORT NEXT_BUDDY \
+                 PICK_BUDDY CACHE_HOT_BUDDY DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION HRTICK HRTICK_DL \
+                 NONTASK_CAPACITY TTWU_QUEUE SIS_UTIL WARN_DOUBLE_CLOCK RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN \
+                 ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST LATENCY_WARN NI_RANDOM",
+            ),
+        ];
+        for (name, features) in all {
+            let kernel = kernels::find(name).unwrap();
+            for feature in features.split(' ').filter(|feature| kernel.tunable(feature).is_none()) {
+                let why = format!("{name} has it, but it cannot be set here: ");
+                assert!(said(name, feature).contains(&why), "{}", said(name, feature));
+            }
         }
     }
 

@@ -21,6 +21,7 @@
 
 mod balanced;
 pub mod deadline;
+pub mod hrtick;
 pub mod rt;
 mod spread;
 mod stack;
@@ -82,6 +83,12 @@ pub trait Class: Scheduler {
 
     /// Called when a task joins this class. Enqueues it if it is runnable, and treats it as the running task if it is.
     fn switched_to(&mut self, cx: &mut Core, p: TaskId);
+
+    /// The timer of `cpu` that the class started has expired, or that of a task that no longer runs there (`task_tick`
+    /// with `queued`; see [`hrtick`]).
+    fn hrtick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.task_tick(cx, cpu);
+    }
 
     /// The part of every tick on `cpu` that does not depend on the running task, which is load balancing.
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {

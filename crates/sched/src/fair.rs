@@ -39,6 +39,7 @@ pub mod eevdf;
 pub mod entity;
 mod explain;
 pub mod groups;
+mod hrtick;
 pub mod load;
 mod numa;
 mod pelt;
@@ -57,6 +58,7 @@ pub use discipline::Discipline;
 use crate::balance::domains::Domains;
 use crate::balance::fair;
 use crate::balance::numa::{Numa, period};
+use crate::classes::hrtick::Hrtick;
 use crate::classes::{ClassId, sync};
 use crate::tunables::Follows;
 use entity::Queue;
@@ -87,6 +89,8 @@ pub struct Setup<'a> {
     pub follows: Option<&'a Follows>,
     /// The load balancing rules of the release.
     pub balancing: fair::Rules,
+    /// How the high-resolution tick is used.
+    pub hrtick: Hrtick,
     /// The settings of NUMA balancing; `None` if it is off or the machine has a single node.
     pub numa: Option<period::Settings>,
 }
@@ -109,6 +113,8 @@ pub struct Fair<D> {
     balancer: Option<Box<fair::Balancer>>,
     /// NUMA balancing; `None` if there is nothing for it to do.
     numa: Option<Box<Numa>>,
+    /// How the high-resolution tick is used.
+    hrtick: Hrtick,
     /// The tunables, if some depend on the number of online CPUs.
     follows: Option<Follows>,
     seed: u64,
@@ -141,7 +147,7 @@ impl<D: Discipline> Fair<D> {
         rqs.build_groups(d.arithmetic());
         let capacities = machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let mut pelt = Pelt::new(release, capacities, rqs.queues.len(), setup.tick);
-        pelt.util_est.keep(setup.balancing.features.util_est);
+        pelt.util_est.keep(&setup.balancing.features);
         (0..rqs.first_task).for_each(|e| pelt.init_entity(e, 0));
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
@@ -155,6 +161,7 @@ impl<D: Discipline> Fair<D> {
             domains,
             balancer,
             numa,
+            hrtick: setup.hrtick,
             follows: setup.follows.cloned(),
             seed: setup.seed,
             why: explain::Why::default(),

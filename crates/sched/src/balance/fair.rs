@@ -27,8 +27,8 @@
 //!
 //! # Tunables
 //! `sched_migration_cost` and `sched_nr_migrate`, under the names that the release uses; `fix.group_imbalance` (wc-01)
-//! and the fixes of the domains. With `fix.group_construction`, every CPU of a group balances, as in the published
-//! patch.
+//! and the fixes of the domains; the `sched_features` in [`Features`]. With `fix.group_construction`, every CPU of a
+//! group balances, as in the published patch.
 //!
 //! # Differences from the kernel
 //! - Balancing takes no simulated time and nothing else happens meanwhile, so a serialised domain is never busy. The
@@ -65,7 +65,7 @@ mod settle;
 mod state;
 
 pub use averages::{Averages, fits};
-pub use features::{Features, NEWIDLE, SEARCH, SYNC, WAKE_AFFINE};
+pub use features::{FAST_UP, Features, LOADS, LOADS_3_10, LOADS_3_18, NEWIDLE, SEARCH, SEARCH_5_10, SYNC, WAKE_AFFINE};
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{

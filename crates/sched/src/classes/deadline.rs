@@ -30,7 +30,8 @@
 //!
 //! # Tunables
 //! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` (5.4 on; admission), `sched_rt_runtime_us` and
-//! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12).
+//! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12). `HRTICK_DL` (5.12 on;
+//! before, `HRTICK`): a [timer](super::hrtick) finds the budget used up.
 //!
 //! # Differences from the kernel
 //! There is one root domain, and no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's
@@ -61,7 +62,7 @@ use queue::{Entity, Rq};
 pub use rules::{Grub, Rules, Yields};
 
 use super::spread::{Sizes, Turns};
-use super::{Class, ClassId};
+use super::{Class, ClassId, hrtick};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -89,6 +90,8 @@ pub struct Deadline {
     admitted: Vec<u64>,
     turns: Turns,
     sizes: Sizes,
+    /// Whether a timer ends budgets, and whether it is started anew for a task that is picked again.
+    hrtick: (bool, bool),
 }
 
 impl Deadline {
@@ -107,6 +110,7 @@ impl Deadline {
             admitted: Vec::new(),
             turns: Turns::default(),
             sizes: Sizes::new(machine, rules.by_capacity),
+            hrtick: (false, false),
         }
     }
 
@@ -115,6 +119,19 @@ impl Deadline {
     pub fn taking(mut self, turns: &Turns) -> Self {
         self.turns = turns.clone();
         self
+    }
+
+    /// The class, with a timer that ends budgets if `on` says so. `restarts` says that it is started anew for a task
+    /// that is picked again.
+    #[must_use]
+    pub fn ticking(self, on: bool, restarts: bool) -> Self {
+        Self { hrtick: (on, restarts), ..self }
+    }
+
+    /// Starts the timer for what is left of a task's budget (`start_hrtick_dl`).
+    fn start_hrtick(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let left = self.e(self.entity(p)).runtime;
+        hrtick::start(cx, cpu, (left.max(0) as Nanos).max(hrtick::SHORTEST));
     }
 
     fn entity(&self, p: TaskId) -> EntityId {
@@ -311,7 +328,7 @@ impl Scheduler for Deadline {
         });
     }
 
-    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         let Some(Next::Task(next)) = self.first(cpu) else { return None };
         let now = cx.now();
@@ -320,6 +337,10 @@ impl Scheduler for Deadline {
         rq.exec_start = now;
         if rq.queue.len() > 1 && self.cpus > 1 {
             cx.start_timer(self.push_timer(cpu), now);
+        }
+        let (on, restarts) = self.hrtick;
+        if on && (restarts || prev != Some(next)) {
+            self.start_hrtick(cx, cpu, next);
         }
         Some(next)
     }
@@ -416,6 +437,19 @@ impl Scheduler for Deadline {
 impl Class for Deadline {
     fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
         self.rq_mut(cpu).exec_start = at;
+    }
+
+    /// A task whose budget is used up has asked to reschedule, and the next task's timer starts then
+    /// (`task_tick_dl`).
+    fn hrtick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+        if let Some(p) = self.rq(cpu).curr
+            && self.hrtick.0
+            && self.e(self.entity(p)).runtime > 0
+            && self.rq(cpu).queue.first() == Some(&self.entity(p))
+        {
+            self.start_hrtick(cx, cpu, p);
+        }
     }
 
     fn has_runnable(&self, cpu: CpuId) -> bool {

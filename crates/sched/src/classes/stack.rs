@@ -1,11 +1,11 @@
 //! One scheduler that consists of all classes of a kernel.
 
-use super::{Class, ClassId, Deadline, RealTime, Turns};
+use super::{Class, ClassId, Deadline, RealTime, Turns, hrtick};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{InterruptKind, Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Due, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks,
-    TimerId, View,
+    Attributes, Choice, Core, Decision, Dequeue, Due, Enqueue, Placement, QueueList, Refusal, Scheduler, State, TaskId,
+    Ticks, TimerId, View,
 };
 
 /// The classes of a kernel, in order.
@@ -20,6 +20,8 @@ pub struct Stack<F> {
     classes: Vec<ClassId>,
     /// The number of tasks in classes above fair. While it is 0, only the fair class is asked.
     above: u32,
+    /// Whether any class uses the high-resolution tick.
+    hrtick: bool,
     /// The kinds of interrupts whose time no task is charged for.
     accounts: Vec<InterruptKind>,
     /// For each CPU, the time up to which the fair server has been charged for the fair task or idle time there.
@@ -47,7 +49,23 @@ impl<F: Class> Stack<F> {
     /// Creates a stack of these classes.
     #[must_use]
     pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>, turns: Turns) -> Self {
-        Self { fair, rt, dl, turns, classes: Vec::new(), above: 0, accounts: Vec::new(), since: Vec::new() }
+        Self {
+            fair,
+            rt,
+            dl,
+            turns,
+            classes: Vec::new(),
+            above: 0,
+            hrtick: false,
+            accounts: Vec::new(),
+            since: Vec::new(),
+        }
+    }
+
+    /// The same in a kernel in which classes use the high-resolution tick.
+    #[must_use]
+    pub fn ticking(self, hrtick: bool) -> Self {
+        Self { hrtick, ..self }
     }
 
     /// The same in a kernel that accounts for the time of these kinds of interrupts.
@@ -126,6 +144,19 @@ impl<F: Class> Stack<F> {
         self.tell_others(cx);
     }
 
+    /// One more tick, by the high-resolution timer (`hrtick`).
+    #[cold]
+    fn hrtick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.sync(cx, cpu);
+        if let Some(running) = self.running(cx, cpu) {
+            class!(self, running, hrtick(cx, cpu));
+            self.serve(cx, cpu);
+            self.tell_spent(cpu);
+            self.tell_others(cx);
+        }
+        cx.touch(cpu);
+    }
+
     /// The next decision of the class whose task is running, and of the fair server.
     #[inline(never)]
     fn decision_by_class(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
@@ -191,6 +222,10 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.serve(cx, cpu);
+        // `schedule` stops the timer, and then dequeues the task that sleeps, which may start it.
+        if self.hrtick && how != Dequeue::Migrated && cx.curr(cpu) == Some(p) {
+            hrtick::stop(cx, cpu);
+        }
         class!(self, self.class_of(p), dequeue_task(cx, cpu, p, how));
     }
 
@@ -215,6 +250,9 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if self.hrtick && prev.is_none_or(|p| cx.task(p).state == State::Runnable) {
+            hrtick::stop(cx, cpu);
+        }
         if self.above == 0 { self.fair.pick_next_task(cx, cpu, prev) } else { self.pick_by_class(cx, cpu, prev) }
     }
 
@@ -316,7 +354,9 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
         let n = id / 4;
-        if id % 4 == ClassId::Fair as u32 {
+        if let Some(cpu) = hrtick::cpu_of(id) {
+            self.hrtick(cx, cpu);
+        } else if id % 4 == ClassId::Fair as u32 {
             self.tell_others(cx);
             self.fair.timer(cx, n);
         } else if id % 4 == ClassId::RealTime as u32 {
@@ -339,6 +379,9 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.hrtick {
+            hrtick::stop(cx, cpu);
+        }
         self.rt.rq_offline(cx, cpu);
         if let Some(dl) = &mut self.dl {
             dl.rq_offline(cx, cpu);

@@ -20,8 +20,7 @@
 //! Names and defaults for each release are in the registry of kernels.
 //!
 //! # Differences from the kernel
-//! Those of [`crate::fair`]. There is no hrtick. The features TREE_AVG and APPROX_AVG of 2.6.24, off by default, are
-//! omitted.
+//! Those of [`crate::fair`].
 //!
 //! # Reference
 //! kernel/sched_fair.c of 2.6.24 and 2.6.32, kernel/sched/fair.c of 3.10, 3.18, 4.1 and 6.1.
@@ -75,6 +74,8 @@ impl Cfs {
 }
 
 impl Discipline for Cfs {
+    const TICKS_END_TURNS: bool = true;
+
     fn name(&self) -> &'static str {
         "CFS"
     }
@@ -340,6 +341,14 @@ impl Discipline for Cfs {
         if !f.d.rules.early_last_buddy {
             f.clear_buddies(e);
         }
+    }
+
+    fn hrtick_slice(f: &mut Fair<Self>, e: EntityId) -> Nanos {
+        f.slice(e)
+    }
+
+    fn hrtick_follows(f: &Fair<Self>, q: QueueId) -> bool {
+        f.rqs.queues[q as usize].nr_queued < f.d.nr_latency
     }
 
     fn usual_time_to_wakeup(&self) -> Nanos {

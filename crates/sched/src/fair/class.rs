@@ -1,11 +1,21 @@
 //! The fair class within a stack of classes: the methods of [`Class`].
 
-use super::entity::{Entity, Leave};
+use super::entity::{Entity, EntityId, Leave};
 use super::{Discipline, Fair};
 use crate::balance::fair;
 use crate::classes::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, Enqueue, State, TaskId};
+
+impl<D: Discipline> Fair<D> {
+    /// Called when a task leaves the class, and with `again` when it returns. Without `ATTACH_AGE_LOAD` its averages
+    /// stand still in between (`SKIP_AGE_LOAD`).
+    fn age_in_another_class(&mut self, e: EntityId, again: bool, now: Nanos) {
+        if !self.places.features.attach_age_load {
+            self.pelt.set_ageing(e, again, now);
+        }
+    }
+}
 
 impl<D: Discipline> Class for Fair<D> {
     fn has_runnable(&self, cpu: CpuId) -> bool {
@@ -18,6 +28,7 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let e = self.rqs.entity(p);
+        self.note_put(e);
         self.put_prev(cx, cpu, e);
     }
 
@@ -38,6 +49,7 @@ impl<D: Discipline> Class for Fair<D> {
             self.put_prev(cx, cpu, e);
         }
         self.pelt.detach(&self.rqs, q, e, cx.now());
+        self.age_in_another_class(e, false, cx.now());
     }
 
     fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
@@ -46,6 +58,7 @@ impl<D: Discipline> Class for Fair<D> {
         let cpu = cx.task(p).cpu;
         self.rqs.set_queue(e, self.rqs.queue_of(cx, p, cpu));
         self.set_attributes(e, &attributes);
+        self.age_in_another_class(e, true, cx.now());
         if cx.task(p).state == State::Runnable {
             self.pelt.util_est.add(cpu, p);
             self.enqueue(cx, e, Enqueue::Migrated);
@@ -53,6 +66,10 @@ impl<D: Discipline> Class for Fair<D> {
                 self.set_next(cx, cpu, e, false);
             }
         }
+    }
+
+    fn hrtick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.hrtick_expired(cx, cpu);
     }
 
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -80,7 +97,9 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn is_taken(&mut self, cpu: CpuId, taken: (Nanos, Nanos)) {
-        self.pelt.note_taken(cpu, taken);
+        if self.places.features.nontask_capacity {
+            self.pelt.note_taken(cpu, taken);
+        }
     }
 
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {

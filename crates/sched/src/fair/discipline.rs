@@ -13,6 +13,9 @@ use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 ///
 /// The methods take the scheduler, which owns the queues. `q` is a queue and `e` an entity on it.
 pub trait Discipline: std::fmt::Debug + Sized {
+    /// Whether only ticks end turns, so that they do not while a timer does (`HRTICK`). Otherwise accounting does.
+    const TICKS_END_TURNS: bool;
+
     /// The name of the discipline.
     fn name(&self) -> &'static str;
 
@@ -157,6 +160,16 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The earliest time at which a tick could do more than accounting at one level with more than one queued entity,
     /// and the time from which on it is certain to end the running entity's turn.
     fn turn_due(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> (Nanos, Nanos);
+
+    /// The slice of an entity, for the timer that ends it (`hrtick_start_fair`).
+    fn hrtick_slice(f: &mut Fair<Self>, e: EntityId) -> Nanos;
+
+    /// Whether that timer is started anew when a task joins or leaves the CPU (`hrtick_update`). `q` is the running
+    /// task's queue.
+    fn hrtick_follows(f: &Fair<Self>, q: QueueId) -> bool {
+        let _ = (f, q);
+        true
+    }
 
     /// Called when a tick that was skipped has ended the turn of the running task.
     fn turn_ended(f: &mut Fair<Self>, e: EntityId) {

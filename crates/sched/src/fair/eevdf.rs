@@ -20,7 +20,7 @@
 //! `base_slice_ns`, a task's own slice (`sched_attr::sched_runtime`), and the features in [`Features`].
 //!
 //! # Differences from the kernel
-//! Those of [`crate::fair`]. There is no hrtick.
+//! Those of [`crate::fair`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.6, 6.12 and 6.18. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First,
@@ -67,6 +67,8 @@ impl Eevdf {
 }
 
 impl Discipline for Eevdf {
+    const TICKS_END_TURNS: bool = false;
+
     fn name(&self) -> &'static str {
         "EEVDF"
     }
@@ -416,6 +418,10 @@ impl Discipline for Eevdf {
         // At other weights the time is but a lower bound, and a turn that may end at once may also go on.
         let certain = at > 0 && f.rqs.entities[e as usize].load.weight == NICE_0;
         (at, if certain { at } else { Nanos::MAX })
+    }
+
+    fn hrtick_slice(f: &mut Fair<Self>, e: EntityId) -> Nanos {
+        f.rqs.entities[e as usize].slice
     }
 
     fn clock_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {

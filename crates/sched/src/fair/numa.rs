@@ -156,7 +156,7 @@ impl<D: Discipline> Fair<D> {
         let Some(numa) = &self.numa else { return Locality::Equal };
         let node = Some(numa.node_of(from));
         let leaves = self.rqs.tasks.from_tail(from).any(|q| numa.task(q).preferred != node);
-        numa.locality(p, from, to, leaves, idle)
+        numa.locality(p, (from, to), leaves, idle, &self.places.features)
     }
 
     /// How many queued tasks of a CPU have a preferred node, and how many of those are on it.

@@ -89,6 +89,8 @@ pub(super) struct Places {
     pub release: Release,
     pub how: Placing,
     pub features: Features,
+    /// `sched_migration_cost`, in ns.
+    migration_cost: i64,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
     tasks: Vec<Habits>,
@@ -120,6 +122,7 @@ impl Places {
             release: setup.balancing.release,
             how: Placing::of(setup.balancing.release),
             features: setup.balancing.features,
+            migration_cost: setup.balancing.migration_cost,
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             overlaps: Vec::new(),

@@ -1,6 +1,6 @@
 //! The fair class as a scheduler: the operations of the kernel's `fair_sched_class` on the group hierarchy.
 
-use super::entity::{Entity, EntityId, Leave};
+use super::entity::{Entity, EntityId, Leave, QueueId};
 use super::{Discipline, Fair};
 use crate::balance::fair;
 use crate::classes::{ClassId, sync};
@@ -15,6 +15,53 @@ impl<D: Discipline> Fair<D> {
     pub(super) fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
         self.rqs.entities[e as usize].idle = a.policy == Policy::Idle;
         D::set_attributes(self, e, a);
+    }
+
+    /// Notes that a task leaves its CPU (`put_prev_task`).
+    #[inline]
+    pub(super) fn note_put(&mut self, e: EntityId) {
+        if self.places.counts_overlaps() {
+            let (p, entity) = (e - self.rqs.first_task, &self.rqs.entities[e as usize]);
+            self.places.overlap_goes_on(p, entity, entity.on_rq);
+        }
+    }
+
+    /// A tick of a CPU, by its high-resolution timer if `queued` says so (`task_tick_fair`).
+    pub(super) fn tick(&mut self, cx: &mut Core, cpu: CpuId, queued: bool) {
+        let task = self.rqs.running[cpu as usize];
+        let judges = !queued && !self.hrtick_ends_slice(cx, cpu);
+        let mut at = task;
+        while let Some(e) = at {
+            let q = self.rqs.entities[e as usize].queue;
+            self.update_curr(cx, q);
+            if self.pelt.report(&self.rqs, q, cx.now()) {
+                self.rqs.touch_queue(cx, q);
+            }
+            if self.rqs.is_stale(&self.pelt, e, cx.now()) {
+                self.update_group(cx, e);
+                self.rqs.touch_group(cx, e);
+            }
+            if judges && self.rqs.queues[q as usize].nr_queued > 1 {
+                D::tick(self, cx, q, e);
+            }
+            at = self.rqs.parent(e);
+        }
+        self.check_overused(cx, cpu);
+        let Some(e) = task else { return };
+        if self.numa.is_some() {
+            self.numa_tick(cx, cpu, e - self.rqs.first_task);
+        }
+        self.note_misfit(cx, cpu, e);
+    }
+
+    /// [`Discipline::turn_due`], while a timer may end the turn instead of ticks.
+    #[inline(always)]
+    fn turn_due(&mut self, cx: &Core, cpu: CpuId, q: QueueId, e: EntityId) -> (Nanos, Nanos) {
+        if D::TICKS_END_TURNS && self.hrtick_ends_slice(cx, cpu) {
+            (Nanos::MAX, Nanos::MAX)
+        } else {
+            D::turn_due(self, q, e)
+        }
     }
 }
 
@@ -154,12 +201,8 @@ impl<D: Discipline> Scheduler for Fair<D> {
         {
             self.returns_to_user(cx, e);
         }
-        if let Some(e) = prev
-            && self.places.counts_overlaps()
-            && self.rqs.entities[e as usize].on_rq
-        {
-            let cost = self.balancer.as_ref().map_or(0, |balancer| balancer.migration_cost());
-            self.places.overlap_goes_on(e - self.rqs.first_task, &self.rqs.entities[e as usize], cost);
+        if let Some(e) = prev {
+            self.note_put(e);
         }
         let next = self.pick_next(cx, cpu, prev);
         self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());
@@ -173,6 +216,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         // From 6.12 on what goes on running is not set anew (`__set_next_task_fair`).
         if let Some(next) = next.filter(|next| self.places.release < v(6, 12) || prev != Some(*next)) {
+            self.start_hrtick(cx, cpu, next);
             self.note_misfit(cx, cpu, next);
         }
         self.explain_pick(cx, cpu, next);
@@ -180,29 +224,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
-        let task = self.rqs.running[cpu as usize];
-        let mut at = task;
-        while let Some(e) = at {
-            let q = self.rqs.entities[e as usize].queue;
-            self.update_curr(cx, q);
-            if self.pelt.report(&self.rqs, q, cx.now()) {
-                self.rqs.touch_queue(cx, q);
-            }
-            if self.rqs.is_stale(&self.pelt, e, cx.now()) {
-                self.update_group(cx, e);
-                self.rqs.touch_group(cx, e);
-            }
-            if self.rqs.queues[q as usize].nr_queued > 1 {
-                D::tick(self, cx, q, e);
-            }
-            at = self.rqs.parent(e);
-        }
-        self.check_overused(cx, cpu);
-        let Some(e) = task else { return };
-        if self.numa.is_some() {
-            self.numa_tick(cx, cpu, e - self.rqs.first_task);
-        }
-        self.note_misfit(cx, cpu, e);
+        self.tick(cx, cpu, false);
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -235,7 +257,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         if self.rqs.queues[cpu as usize].nr_queued == 1 {
             return Due::at(other);
         }
-        let (at, ends) = D::turn_due(self, cpu, e);
+        let (at, ends) = self.turn_due(cx, cpu, cpu, e);
         Due { at: at.min(other), turn_ends: (ends, other) }
     }
 
@@ -253,7 +275,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
                 first = first.min(self.rqs.runs_out(cx, q, e));
             }
             if self.rqs.queues[q as usize].nr_queued > 1 {
-                first = first.min(D::turn_due(self, q, e).0);
+                first = first.min(self.turn_due(cx, cpu, q, e).0);
             }
             if self.rqs.is_stale(&self.pelt, e, cx.now()) || self.rqs.will_be_stale(&self.pelt, e, cx.now()) {
                 return 0;

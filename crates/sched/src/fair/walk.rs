@@ -16,8 +16,24 @@ pub(super) enum Picked {
 }
 
 impl<D: Discipline> Fair<D> {
-    /// Enqueues a task, and the entities of its groups that are not queued yet (`enqueue_task_fair`).
-    pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
+    /// Enqueues a task (`enqueue_task_fair`).
+    pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, how: Enqueue) {
+        self.enqueue_up(cx, e, how);
+        self.update_hrtick(cx, self.rqs.cpu_of(self.rqs.entities[e as usize].queue));
+    }
+
+    /// Dequeues an entity (`dequeue_task_fair`, `dequeue_entities`). Returns `false` if it is a task that stays queued,
+    /// delayed.
+    pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
+        let left = self.dequeue_up(cx, e, how);
+        if left && e >= self.rqs.first_task {
+            self.update_hrtick(cx, self.rqs.cpu_of(self.rqs.entities[e as usize].queue));
+        }
+        left
+    }
+
+    /// Enqueues a task, and the entities of its groups that are not queued yet.
+    fn enqueue_up(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
         let Entity { idle, delayed, .. } = self.rqs.entities[e as usize];
         let (mut idle, delayed) = (u32::from(idle), u32::from(delayed && how != Enqueue::Wakeup));
         let mut slice = None;
@@ -58,9 +74,8 @@ impl<D: Discipline> Fair<D> {
         self.rqs.touch_group(cx, e);
     }
 
-    /// Dequeues an entity, and the groups that become empty (`dequeue_task_fair`, `dequeue_entities`). Returns `false`
-    /// if it is a task that stays queued, delayed.
-    pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
+    /// Dequeues an entity, and the groups that become empty.
+    fn dequeue_up(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
         let entity = &self.rqs.entities[e as usize];
         let is_task = e >= self.rqs.first_task;
         let nr = u32::from(is_task);

@@ -35,6 +35,14 @@ pub(super) const RT: [Tunable; 2] = [RT_PERIOD.tunable, RT_RUNTIME.tunable];
 pub(super) const RR: Handle<u64> =
     Handle::number("sched_rr_timeslice_ms", Unit::Ms, 100, (1, 100_000), "the slice of a SCHED_RR task");
 
+const RUNTIME_SHARE: Handle<bool> =
+    Handle::switch("RT_RUNTIME_SHARE", true, "CPUs borrow real-time run time from each other");
+
+/// Whether run time is borrowed, from 3.6 on, when it became a feature, until 6.11; and by default until 5.9.
+pub(super) const fn share(on: bool) -> Tunable {
+    RUNTIME_SHARE.switched(on)
+}
+
 const DL_LONGEST: Handle<u64> = Handle::number(
     "sched_deadline_period_max_us",
     Unit::Us,
@@ -175,13 +183,17 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let period = us(&RT_PERIOD).unwrap_or(1_000_000_000);
     let runtime = v.find(&RT_RUNTIME).and_then(|us| u64::try_from(us).ok()).map(|us| us * 1_000);
     let timeslice = v.find(&RR).unwrap_or(100) * 1_000_000;
-    let turns = Turns::new(run.kernel.release.expect("a fair class is a release's"), run.machine);
+    let release = run.kernel.release.expect("a fair class is a release's");
+    let turns = Turns::new(release, run.machine);
     let tunables = rt::Tunables { runtime, period, timeslice };
-    let rt = RealTime::new(run.machine, above.rt, tunables, run.options.tick_period).taking(&turns);
+    let rules = rt::Rules { shares: v.find(&RUNTIME_SHARE).unwrap_or(above.rt.shares), ..above.rt };
+    let rt = RealTime::new(run.machine, rules, tunables, run.options.tick_period).taking(&turns);
     let limits =
         Limits { global: runtime.map(|runtime| (runtime, period)), periods: us(&DL_SHORTEST).zip(us(&DL_LONGEST)) };
+    // "sched: Rework pick_next_task()" and the rest of its series (6.12) do not set what goes on running anew.
+    let restarts = release < schedlab_base::v(6, 12);
     let dl = above.dl.map(|rules| {
-        let dl = Deadline::new(run.machine, rules, limits).taking(&turns);
+        let dl = Deadline::new(run.machine, rules, limits).taking(&turns).ticking(run.hrtick().deadline, restarts);
         match v.find(&SERVER_RUNTIME).zip(v.find(&SERVER_PERIOD)) {
             Some((runtime, period)) => dl.with_servers(runtime, period),
             None => dl,
@@ -190,5 +202,5 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let on = |handle| v.find(handle) == Some(true);
     let irq = [InterruptKind::Irq, InterruptKind::Softirq].into_iter().filter(|_| on(&IRQ_TIME));
     let steal = Some(InterruptKind::Steal).filter(|_| on(&STEAL_TIME));
-    Stack::new(fair, rt, dl, turns).accounting(irq.chain(steal).collect())
+    Stack::new(fair, rt, dl, turns).ticking(run.hrtick().any()).accounting(irq.chain(steal).collect())
 }

@@ -84,9 +84,9 @@ pub(super) fn features(v: &Values) -> Features {
         gentle_fair_sleepers: v.get(&GENTLE_FAIR_SLEEPERS),
         start_debit: v.get(&START_DEBIT),
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
-        adaptive_gran: false,
         next_buddy: v.get(&NEXT_BUDDY),
         last_buddy: v.get(&LAST_BUDDY),
+        ..Features::NONE
     }
 }
 

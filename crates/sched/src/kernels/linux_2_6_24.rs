@@ -40,6 +40,13 @@ const NEW_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("NEW_FAIR_SLEEPERS", true, "a task that slept is placed a latency before the others");
 const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
+const TREE_AVG: Handle<bool> = Handle::switch(
+    "TREE_AVG",
+    false,
+    "tasks are placed in the middle between the first and the last, and not at the first",
+);
+const APPROX_AVG: Handle<bool> =
+    Handle::switch("APPROX_AVG", false, "tasks are placed half a slice after the first, if TREE_AVG is off");
 const GROUP_BY_USER: Handle<bool> =
     Handle::switch("group_by_user", false, "each user's tasks form a group (CONFIG_USER_SCHED)");
 
@@ -55,6 +62,8 @@ const TUNABLES: &[&[Tunable]] = &[
         NEW_FAIR_SLEEPERS.tunable,
         WAKEUP_PREEMPT.tunable,
         START_DEBIT.tunable,
+        TREE_AVG.tunable,
+        APPROX_AVG.tunable,
         GROUP_BY_USER.tunable,
     ],
     &BALANCE,
@@ -100,12 +109,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         heads_list: false,
         features: Features {
             fair_sleepers: v.get(&NEW_FAIR_SLEEPERS),
-            gentle_fair_sleepers: false,
             start_debit: v.get(&START_DEBIT),
+            tree_avg: v.get(&TREE_AVG),
+            approx_avg: v.get(&APPROX_AVG),
             wakeup_preemption: v.get(&WAKEUP_PREEMPT),
-            adaptive_gran: false,
-            next_buddy: false,
-            last_buddy: false,
+            ..Features::NONE
         },
         ..Rules::LAST
     };

@@ -2,6 +2,7 @@
 
 use super::{Build, Kernel, Preemption, Run, classes};
 use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE, OVERLOAD_ON_WAKEUP, SYNC};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -29,10 +30,22 @@ const FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others");
 const GENTLE_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed only half a latency before the others");
+const NORMALIZED_SLEEPER: Handle<bool> =
+    Handle::switch("NORMALIZED_SLEEPER", false, "the credit of a sleeper is scaled by its weight");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
 const ADAPTIVE_GRAN: Handle<bool> =
     Handle::switch("ADAPTIVE_GRAN", true, "a task that soon wakes another has to be less far behind to preempt");
+const ASYM_GRAN: Handle<bool> = Handle::switch(
+    "ASYM_GRAN",
+    true,
+    "the wake-up granularity is scaled by the weight of the woken task, and not by that of the running one",
+);
+const WAKEUP_SYNC: Handle<bool> = Handle::switch("WAKEUP_SYNC", false, "a synchronous wake-up always preempts");
+const WAKEUP_OVERLAP: Handle<bool> =
+    Handle::switch("WAKEUP_OVERLAP", false, "a wake-up preempts if both tasks used to sleep soon after their wake-ups");
+const WAKEUP_RUNNING: Handle<bool> =
+    Handle::switch("WAKEUP_RUNNING", false, "a wake-up preempts if the woken task runs for shorter times");
 const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
 const LAST_BUDDY: Handle<bool> =
     Handle::switch("LAST_BUDDY", true, "prefer to return to the task that a wake-up preempted");
@@ -71,9 +84,14 @@ const TUNABLES: &[&[Tunable]] = &[
         SCHED_COMPAT_YIELD.tunable,
         FAIR_SLEEPERS.tunable,
         GENTLE_FAIR_SLEEPERS.tunable,
+        NORMALIZED_SLEEPER.tunable,
         START_DEBIT.tunable,
         WAKEUP_PREEMPT.tunable,
         ADAPTIVE_GRAN.tunable,
+        ASYM_GRAN.tunable,
+        WAKEUP_SYNC.tunable,
+        WAKEUP_OVERLAP.tunable,
+        WAKEUP_RUNNING.tunable,
         NEXT_BUDDY.tunable,
         LAST_BUDDY.tunable,
         GROUP_BY_USER.tunable,
@@ -85,6 +103,7 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &SYNC,
+    &[HRTICK.tunable, DOUBLE_TICK.tunable],
 ];
 
 pub(super) static KERNEL: Kernel = Kernel {
@@ -104,9 +123,10 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let rules = Rules {
         arithmetic: Arithmetic::Mine,
         slices: Arithmetic::Mine,
-        preempt_if_ahead: v.get(&FIX_STRONG_BUDDIES),
+        preempt_if_ahead: v.get(&FIX_STRONG_BUDDIES) && v.get(&WAKEUP_PREEMPT),
         behind_is_far_ahead: true,
         pick_with_current: false,
+        granularity_by_current: !v.get(&ASYM_GRAN),
         base_slice: false,
         fixed_nr_latency: None,
         buddy_on_preempt: false,
@@ -123,11 +143,16 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         features: Features {
             fair_sleepers: v.get(&FAIR_SLEEPERS),
             gentle_fair_sleepers: v.get(&GENTLE_FAIR_SLEEPERS),
+            normalized_sleeper: v.get(&NORMALIZED_SLEEPER),
             start_debit: v.get(&START_DEBIT),
             wakeup_preemption: v.get(&WAKEUP_PREEMPT),
             adaptive_gran: v.get(&ADAPTIVE_GRAN),
+            wakeup_sync: v.get(&WAKEUP_SYNC),
+            wakeup_overlap: v.get(&WAKEUP_OVERLAP),
+            wakeup_running: v.get(&WAKEUP_RUNNING),
             next_buddy: v.get(&NEXT_BUDDY),
             last_buddy: v.get(&LAST_BUDDY),
+            ..Features::NONE
         },
         ..Rules::LAST
     };

@@ -1,7 +1,8 @@
 //! Linux 3.10, the kernel of RHEL 7: buddies on preemption, a yielding task is skipped, weights use truncated inverses.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair};
-use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{BUGS, LOADS_3_10, MIGRATION_COST, NR_MIGRATE};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, count, joined, tick};
@@ -20,6 +21,8 @@ const TUNABLES: &[&[Tunable]] = &[
     &fair::FEATURES,
     &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true)],
     &BALANCE,
+    &LOADS_3_10,
+    &[HRTICK.tunable, DOUBLE_TICK.tunable, classes::share(true)],
     &[BUGS[0], BUGS[1], BUGS[2]],
 ];
 

@@ -1,7 +1,8 @@
 //! Linux 3.18: the running task is a candidate when the next one is picked, and weights divide by `__calc_delta`.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{BUGS, LOADS_3_18, MIGRATION_COST, NR_MIGRATE};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK};
 use crate::fair::cfs::Cfs;
 use crate::tunables::{Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
@@ -20,6 +21,8 @@ pub(super) const TUNABLES: &[&[Tunable]] = &[
     &fair::FEATURES,
     &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true)],
     &BALANCE,
+    &LOADS_3_18,
+    &[HRTICK.tunable, DOUBLE_TICK.tunable, classes::share(true)],
     &BUGS,
     &numa::SYSCTL,
 ];

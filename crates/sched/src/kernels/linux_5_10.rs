@@ -12,7 +12,8 @@
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH_5_10, WAKE_AFFINE};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::groups;
 use crate::tunables::{Tunable, count, joined, tick};
@@ -37,8 +38,12 @@ const TUNABLES: &[&[Tunable]] = &[
         fair::ALT_PERIOD.tunable,
     ],
     &BALANCE,
+    &LOADS,
+    &[HRTICK.tunable, DOUBLE_TICK.tunable, classes::share(false)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
+    &SEARCH_5_10,
+    &FAST_UP,
     &numa::SYSCTL,
 ];
 

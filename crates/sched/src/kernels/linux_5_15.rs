@@ -10,7 +10,8 @@
 //! kernel/sched of 5.15.100 and 5.15.135.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK, HRTICK_DL};
 use crate::fair::cfs::{Cfs, Tunables};
 use crate::fair::groups;
 use crate::tunables::{Tunable, Values, count, joined, tick};
@@ -36,8 +37,11 @@ const TUNABLES: &[&[Tunable]] = &[
         fair::ALT_PERIOD.tunable,
     ],
     &BALANCE,
+    &LOADS,
+    &[HRTICK.tunable, HRTICK_DL.tunable, DOUBLE_TICK.tunable, classes::share(false)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
+    &FAST_UP,
     &SEARCH,
     &numa::DEBUGFS,
 ];

@@ -1,7 +1,8 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::classes::hrtick::{DOUBLE_TICK, HRTICK, HRTICK_DL};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::groups;
 use crate::tunables::{Handle, Tunable, Unit, Values, count, joined, tick};
@@ -36,8 +37,11 @@ const TUNABLES: &[&[Tunable]] = &[
         fair::ALT_PERIOD.tunable,
     ],
     &BALANCE,
+    &LOADS,
+    &[HRTICK.tunable, HRTICK_DL.tunable, DOUBLE_TICK.tunable, classes::share(false)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
+    &FAST_UP,
     &SEARCH,
     &NEWIDLE,
     &numa::DEBUGFS,

@@ -1,7 +1,8 @@
 //! Linux 6.12: EEVDF with lag preserved across sleep, custom slices and delayed dequeue.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::classes::hrtick::{HRTICK, HRTICK_DL};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, Values, count, joined, tick};
@@ -53,6 +54,8 @@ const TUNABLES: &[&[Tunable]] = &[
     &EEVDF,
     &[fair::NEXT_BUDDY.tunable, fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(false), PICK_BUDDY.tunable],
     &BALANCE,
+    &LOADS,
+    &[HRTICK.tunable, HRTICK_DL.tunable],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
     &SEARCH,
@@ -84,6 +87,7 @@ pub(super) fn features(v: &Values) -> Features {
         delay_zero: v.get(&DELAY_ZERO),
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
         next_buddy: v.get(&fair::NEXT_BUDDY),
+        ttwu_queue: true,
         custom_slice: true,
         yield_moves_deadline: false,
         idle_loses_protection: true,

@@ -2,7 +2,8 @@
 //! is for the same slice.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::classes::hrtick::{HRTICK, HRTICK_DL};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
@@ -41,8 +42,11 @@ const TUNABLES: &[&[Tunable]] = &[
         fair::AUTOGROUP.switched(true),
     ],
     &BALANCE,
+    &LOADS,
+    &[HRTICK.tunable, HRTICK_DL.tunable, classes::share(false)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
+    &FAST_UP,
     &SEARCH,
     &numa::DEBUGFS,
 ];
@@ -73,6 +77,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_zero: false,
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
         next_buddy: v.get(&fair::NEXT_BUDDY),
+        ttwu_queue: true,
         custom_slice: false,
         yield_moves_deadline: true,
         idle_loses_protection: false,

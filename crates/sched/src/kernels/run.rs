@@ -3,6 +3,7 @@
 use super::{Kernel, classes, numa};
 use crate::balance::domains::Fixes;
 use crate::balance::fair as balance;
+use crate::classes::hrtick::Hrtick;
 use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Follows, Values};
 use schedlab_base::{Result, Sink};
@@ -57,9 +58,15 @@ impl Run<'_> {
             balancing: self.balancing(),
             overload_on_wakeup_fixed: self.values.find(&balance::OVERLOAD_ON_WAKEUP) == Some(true),
             follows: follows.as_ref(),
+            hrtick: self.hrtick(),
             numa: numa::settings(self),
         };
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
+    }
+
+    /// Returns which classes use the high-resolution tick.
+    pub fn hrtick(&self) -> Hrtick {
+        self.kernel.release.map_or_else(Hrtick::default, |release| Hrtick::of(release, self.values))
     }
 
     /// Returns how the kernel balances load, with the tunables that were set.

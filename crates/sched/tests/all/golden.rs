@@ -16,6 +16,7 @@ mod epoch_smp;
 mod exec;
 mod fair;
 mod fair_inside;
+mod features;
 mod groups;
 mod hotplug;
 mod inherit;

@@ -305,7 +305,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// A CPU's load, biased high for the local group and low for others (`target_load`, `source_load`: LB_BIAS).
     #[inline]
     fn biased(&self, cpu: CpuId, now: u64, index: u8, own: bool) -> u64 {
-        if index == 0 {
+        if index == 0 || !self.b.rules.features.lb_bias {
             return now;
         }
         let lately = self.q.cpu_load(cpu, index - 1);

@@ -10,6 +10,9 @@ use schedlab_base::{v, v2_6};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Decision, TaskId};
 
+/// Tasks with less load are not worth a migration (`LB_MIN`).
+const LEAST_LOAD: i64 = 16;
+
 impl<Q: Queues> Work<'_, Q> {
     /// The end of a CPU's task list from which balancing looks: 93824900a2e2, "sched/fair: Search a task from the tail
     /// of the queue".
@@ -90,6 +93,9 @@ impl<Q: Queues> Work<'_, Q> {
                 return !small;
             }
         };
+        if self.b.rules.features.lb_min && env.unit == Unit::Load && much < LEAST_LOAD && self.failed(env) == 0 {
+            return false;
+        }
         let fits = much >> shift <= env.imbalance;
         env.imbalance -= if fits { much } else { 0 };
         fits
@@ -175,7 +181,8 @@ impl<Q: Queues> Work<'_, Q> {
         }
         // From "sched: Strengthen buddies and mitigate buddy induced latencies". Until 3.16 the kernel checked the
         // balancing CPU's runqueue and not the destination's.
-        if release >= v2_6(32) && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
+        let buddies_stay = release >= v2_6(32) && self.b.rules.features.cache_hot_buddy;
+        if buddies_stay && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
             return true;
         }
         match self.b.rules.migration_cost {

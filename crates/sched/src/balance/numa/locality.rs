@@ -1,6 +1,7 @@
 //! What NUMA balancing contributes to the load balancer's choice of tasks.
 
 use super::{Node, Numa};
+use crate::balance::fair::Features;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 use std::cmp::Ordering;
@@ -21,20 +22,33 @@ impl Numa {
     /// `migrate_degrades_locality`). `leaves` says that the source CPU has runnable tasks that are not on their
     /// preferred node, and `idle` that the destination CPU is idle.
     #[must_use]
-    pub fn locality(&self, p: TaskId, from: CpuId, to: CpuId, leaves: bool, idle: bool) -> Locality {
+    pub fn locality(
+        &self,
+        p: TaskId,
+        (from, to): (CpuId, CpuId),
+        leaves: bool,
+        idle: bool,
+        features: &Features,
+    ) -> Locality {
         let (from, to) = (self.node_of(from), self.node_of(to));
         let Some(of) = self.tasks.get(p as usize) else { return Locality::Equal };
         let Some(faults) = of.faults.as_deref().filter(|_| from != to) else { return Locality::Equal };
         // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). The rest is as of "sched/numa: Use group_weights
         // to identify if migration degrades locality" (4.19).
         if self.release < v(4, 3) {
-            // The feature NUMA_RESIST_LOWER is off, so no task is kept back.
-            let better = match self.group_of(p) {
-                Some(group) if group.active[from as usize] => false,
-                Some(group) => group.active[to as usize] || group.on(to) > group.on(from),
-                None => of.preferred == Some(to) || faults.on(to) > faults.on(from),
+            // Whether node `a` is better for it than `b`, on which it is or to which it goes.
+            let is_better = |a: Node, b: Node| match self.group_of(p) {
+                Some(group) if group.active[b as usize] => false,
+                Some(group) => group.active[a as usize] || group.on(a) > group.on(b),
+                None => of.preferred == Some(a) || faults.on(a) > faults.on(b),
             };
-            return if better { Locality::Better } else { Locality::Equal };
+            return if features.numa_favour_higher && is_better(to, from) {
+                Locality::Better
+            } else if features.numa_resist_lower && is_better(from, to) {
+                Locality::Worse
+            } else {
+                Locality::Equal
+            };
         }
         if of.preferred == Some(from) {
             return if leaves { Locality::Worse } else { Locality::Equal };

@@ -7,6 +7,7 @@ use super::place::Moment;
 use super::sight::{Best, Sight};
 use super::{Numa, OfTask};
 use crate::balance::domains::{Builder, Fixes};
+use crate::balance::fair::Features;
 use crate::kernels;
 use schedlab_base::{CpuId, v};
 use schedlab_machine::tomltext::TomlText;
@@ -136,18 +137,27 @@ fn a_swap_that_gains_little_is_none_from_5_on() {
 #[test]
 fn who_is_taken_by_the_balancer() {
     let shares = [[30, 70], [60, 40]];
-    let all = |kernel: &str, p| {
+    let all_with = |kernel: &str, p, on: &Features| {
         let numa = numa(kernel, &shares);
-        [numa.locality(p, 0, 2, true, false), numa.locality(p, 2, 0, true, false), numa.locality(p, 0, 1, true, false)]
+        [(0, 2), (2, 0), (0, 1)].map(|way| numa.locality(p, way, true, false, on))
     };
+    let all = |kernel: &str, p| all_with(kernel, p, &Features::DEFAULT);
     use Locality::{Better, Equal, Worse};
     for kernel in OLD {
         assert_eq!((all(kernel, 0), all(kernel, 1)), ([Better, Equal, Equal], [Equal, Better, Equal]), "{kernel}");
+        let resists = Features { numa_resist_lower: true, ..Features::DEFAULT };
+        let neither = Features { numa_favour_higher: false, ..Features::DEFAULT };
+        assert_eq!(all_with(kernel, 0, &resists), [Better, Worse, Equal], "{kernel}");
+        assert_eq!(all_with(kernel, 0, &neither), [Equal; 3], "{kernel}");
     }
     for kernel in NEW {
         assert_eq!((all(kernel, 0), all(kernel, 1)), ([Better, Worse, Equal], [Worse, Better, Equal]), "{kernel}");
         let numa = numa(kernel, &shares);
-        assert_eq!(numa.locality(1, 0, 2, false, false), Equal, "all are on their preferred node: somebody must go");
+        assert_eq!(
+            numa.locality(1, (0, 2), false, false, &Features::DEFAULT),
+            Equal,
+            "all are on their preferred node: somebody must go"
+        );
     }
 }
 

@@ -120,12 +120,39 @@ impl Fair<Cfs> {
         if cx.need_resched(cpu) {
             return;
         }
+        if self.wakes_into(cx, curr, e) {
+            return cx.resched(cpu);
+        }
         let Some(preempted) = self.who_gives_way(cx, curr, e, marked) else { return };
         cx.resched(cpu);
         let is_task = preempted >= self.rqs.first_task;
         if !rules.early_last_buddy && rules.features.last_buddy && scale && is_task {
             self.set_last_buddy(preempted);
         }
+    }
+
+    /// Whether `e` preempts `curr` whatever their virtual runtimes are (`WAKEUP_SYNC`, `WAKEUP_OVERLAP` and
+    /// `WAKEUP_RUNNING` of 2.6.32).
+    fn wakes_into(&mut self, cx: &Core, curr: EntityId, e: EntityId) -> bool {
+        let on = self.d.rules.features;
+        if !(on.wakeup_sync || on.wakeup_overlap || on.wakeup_running) {
+            return false;
+        }
+        let [woken, running] = [e, curr].map(|e| e - self.rqs.first_task);
+        if cx.task(woken).attributes.policy != Policy::Other || cx.task(running).attributes.policy == Policy::Idle {
+            return false;
+        }
+        if on.wakeup_sync && cx.sync_waker().is_some() && self.places.features.sync_wakeups {
+            return true;
+        }
+        if on.wakeup_overlap && [running, woken].iter().all(|p| self.places.sleeps_soon(*p)) {
+            return true;
+        }
+        let shorter = on.wakeup_running && self.places.mean_run(woken) < self.places.mean_run(running);
+        if shorter {
+            self.set_next_buddy(e);
+        }
+        shorter
     }
 
     /// The entity that `e` preempts: the running task or one of its groups. `None` if it does not preempt.

@@ -39,7 +39,7 @@ pub struct Rules {
     /// earlier than its parent.
     pub new_task_from_min: bool,
     /// Whether the wake-up granularity is scaled by the running task's weight instead of the woken one's (until
-    /// 2.6.27).
+    /// 2.6.26; then without `ASYM_GRAN`, until 2.6.34).
     pub granularity_by_current: bool,
     /// Whether wake-ups and forks compare virtual runtimes as plain unsigned numbers. This is wrong until they wrap
     /// past 0, in the first millisecond (2.6.24).
@@ -122,9 +122,8 @@ impl Rules {
             gentle_fair_sleepers: true,
             start_debit: true,
             wakeup_preemption: true,
-            adaptive_gran: false,
-            next_buddy: false,
             last_buddy: true,
+            ..Features::NONE
         },
     };
 }
@@ -135,11 +134,36 @@ impl Rules {
 pub struct Features {
     pub fair_sleepers: bool,
     pub gentle_fair_sleepers: bool,
+    pub normalized_sleeper: bool,
+    pub tree_avg: bool,
+    pub approx_avg: bool,
     pub start_debit: bool,
     pub wakeup_preemption: bool,
     pub adaptive_gran: bool,
+    pub wakeup_sync: bool,
+    pub wakeup_overlap: bool,
+    pub wakeup_running: bool,
     pub next_buddy: bool,
     pub last_buddy: bool,
+}
+
+impl Features {
+    /// None of them.
+    pub const NONE: Self = Self {
+        fair_sleepers: false,
+        gentle_fair_sleepers: false,
+        normalized_sleeper: false,
+        tree_avg: false,
+        approx_avg: false,
+        start_debit: false,
+        wakeup_preemption: false,
+        adaptive_gran: false,
+        wakeup_sync: false,
+        wakeup_overlap: false,
+        wakeup_running: false,
+        next_buddy: false,
+        last_buddy: false,
+    };
 }
 
 /// The tunables in ns, after scaling by the number of CPUs.

@@ -72,17 +72,48 @@ impl Fair<Cfs> {
         }
     }
 
+    /// From where an entity is placed on a queue: `min_vruntime`, or what 2.6.24 takes for the average of the others.
+    #[inline]
+    fn origin(&self, q: QueueId, e: EntityId) -> u64 {
+        let (queue, on) = (&self.rqs.queues[q as usize], self.d.rules.features);
+        if on.tree_avg || on.approx_avg { self.middle(q, e) } else { queue.min_vruntime }
+    }
+
+    #[cold]
+    fn middle(&self, q: QueueId, e: EntityId) -> u64 {
+        let (queue, entity) = (&self.rqs.queues[q as usize], &self.rqs.entities[e as usize]);
+        let min = queue.min_vruntime;
+        if self.d.rules.features.tree_avg {
+            // The kernel adds the two and halves the sum, which is wrong as long as `min_vruntime` has not passed 0, in
+            // the first millisecond after it has booted. Here a load can begin in it.
+            let last = queue.tree.last(&self.rqs.arena).map_or(min, |last| self.rqs.entities[last as usize].vruntime);
+            return min.wrapping_add_signed((last.wrapping_sub(min) as i64) >> 1);
+        }
+        let (mut others, mut load) = (queue.nr_queued, queue.load);
+        if entity.on_rq {
+            others -= 1;
+            load.sub(&entity.load);
+        }
+        if others == 0 {
+            return min;
+        }
+        min.wrapping_add(load.scale(self.d.period(others), NICE_0, Arithmetic::Divide) / 2)
+    }
+
     /// Sets the virtual runtime of an entity that is new (`initial`) or was asleep (`place_entity`).
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
-        let mut vruntime = self.rqs.queues[q as usize].min_vruntime;
+        let mut vruntime = self.origin(q, e);
         if initial {
             if self.d.rules.features.start_debit {
                 vruntime = vruntime.wrapping_add(self.virtual_slice(q, e));
             }
         } else if self.d.rules.features.fair_sleepers && (e >= self.rqs.first_task || self.d.rules.credits_groups) {
             let idle = self.d.rules.idle_granularity && self.rqs.entities[e as usize].idle;
-            let credit = if idle { self.d.tunables.min_granularity } else { self.d.tunables.latency };
+            let mut credit = if idle { self.d.tunables.min_granularity } else { self.d.tunables.latency };
+            if self.d.rules.features.normalized_sleeper && !self.rqs.entities[e as usize].idle {
+                credit = self.virtual_time(e, credit);
+            }
             vruntime = vruntime.wrapping_sub(credit >> u32::from(self.d.rules.features.gentle_fair_sleepers));
         }
         let entity = &mut self.rqs.entities[e as usize];

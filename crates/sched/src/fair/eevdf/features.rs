@@ -14,6 +14,9 @@ pub struct Features {
     pub wakeup_preemption: bool,
     /// Whether a task that wakes becomes the next buddy of its queues.
     pub next_buddy: bool,
+    /// Whether a wake-up of a CPU with another last-level cache is handed over to that CPU (`TTWU_QUEUE`), where it
+    /// asks to reschedule at once even if preemption is lazy.
+    pub ttwu_queue: bool,
     /// Whether a task may request its own slice (6.12 on).
     pub custom_slice: bool,
     /// Whether `sched_yield()` gives up the rest of the request by moving the virtual deadline by a slice, whether the

@@ -142,6 +142,11 @@ impl Fair<Eevdf> {
             && (before(pse.deadline, se.deadline) || !self.eligible(q, curr))
     }
 
+    /// Whether another CPU may have been asked to do the wake-up (`ttwu_queue_wakelist`).
+    fn is_handed_over(&self, how: Enqueue) -> bool {
+        how == Enqueue::Wakeup && self.d.features.ttwu_queue
+    }
+
     /// Reschedules the CPU if `e`, which became runnable, would be picked instead of `curr`
     /// (`check_preempt_wakeup_fair`).
     pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
@@ -156,7 +161,7 @@ impl Fair<Eevdf> {
             if self.d.features.idle_loses_protection {
                 self.cancel_protection(se);
             }
-            cx.resched_lazy(cpu, how == Enqueue::Wakeup);
+            cx.resched_lazy(cpu, self.is_handed_over(how));
             return;
         }
         if curr_idle != idle || cx.task(e - self.rqs.first_task).attributes.policy != Policy::Other {
@@ -171,7 +176,7 @@ impl Fair<Eevdf> {
             self.cancel_protection(se);
         }
         if self.pick_eevdf(q, self.rqs.queued_curr(q), true) == Some(pse) {
-            cx.resched_lazy(cpu, how == Enqueue::Wakeup);
+            cx.resched_lazy(cpu, self.is_handed_over(how));
         }
     }
 
@@ -184,7 +189,7 @@ impl Fair<Eevdf> {
             if shorter {
                 self.cancel_protection(curr);
             }
-            cx.resched_lazy(self.rqs.cpu_of(q), how == Enqueue::Wakeup);
+            cx.resched_lazy(self.rqs.cpu_of(q), self.is_handed_over(how));
         } else if shorter && self.d.features.run_to_parity {
             let least = Eevdf::min_slice(self, q);
             self.narrow_protection(curr, least);

@@ -115,6 +115,18 @@ impl Pelt {
         }
     }
 
+    /// Lets the averages of an entity that is attached to no queue stand still, or age again.
+    pub(in crate::fair) fn set_ageing(&mut self, e: EntityId, ages: bool, now: Nanos) {
+        let Some(of) = self.entities.get_mut(e as usize).filter(|of| self.on && of.running != Average::default())
+        else {
+            return;
+        };
+        for average in [&mut of.runnable, &mut of.running] {
+            let value = average.at(now);
+            *average = Average::of(value, if ages { 0.0 } else { value }, now);
+        }
+    }
+
     /// Adds the load of an entity to its CPU's, or subtracts it, if it is a task.
     fn count_flat_task(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, sign: i64) {
         let (task, cpu, weight) = rqs.counted(q, e);

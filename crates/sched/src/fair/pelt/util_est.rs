@@ -14,6 +14,7 @@
 
 use super::average::Decay;
 use super::{Pelt, SCALE};
+use crate::balance::fair::Features;
 use crate::balance::fair::backports::OWN_RUNNABLE;
 use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
@@ -40,17 +41,22 @@ impl Estimate {
     /// Updates the estimate when the task goes to sleep with utilisation `util` on a CPU of this capacity. `runnable`
     /// is its runnable average.
     #[inline]
-    fn update(&mut self, release: Release, util: u32, capacity: u32, runnable: impl FnOnce(&Self) -> u32) {
+    fn update(
+        &mut self,
+        (release, slow_up): (Release, bool),
+        util: u32,
+        capacity: u32,
+        runnable: impl FnOnce(&Self) -> u32,
+    ) {
         // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
         let modern = release >= v(6, 8);
         let period = std::mem::take(&mut self.period);
         let before = std::mem::replace(&mut self.last, if modern { 0 } else { util });
-        if self.average <= util {
+        if self.average <= util && !slow_up {
             (self.average, self.period) = (util, period);
             return;
         }
-        let less = self.average - util;
-        if less < MARGIN {
+        if self.average.abs_diff(util) < MARGIN {
             if modern || before.abs_diff(util) >= MARGIN {
                 self.period = period;
             } else {
@@ -65,7 +71,7 @@ impl Estimate {
         }
         self.period = period;
         if !(modern && util + MARGIN < runnable(self)) {
-            self.average = (4 * self.average - less) / 4;
+            self.average = (3 * self.average + util) / 4;
         }
     }
 
@@ -80,6 +86,8 @@ pub(in crate::fair) struct Estimates {
     tasks: Vec<Estimate>,
     /// Empty if no estimates are kept.
     cpus: Vec<u64>,
+    /// Whether an increase is smoothed like a decrease (no `UTIL_EST_FASTUP`).
+    slow_up: bool,
 }
 
 impl Estimates {
@@ -87,14 +95,16 @@ impl Estimates {
     pub fn new(release: Release, cpus: usize) -> Self {
         // "sched/fair: Add util_est on top of PELT" (4.17). That increases take effect at once came with 5.5.
         let kept = cpus > 1 && release >= v(4, 17);
-        Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
+        Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }], slow_up: false }
     }
 
-    /// Keeps no estimates if they are off (`UTIL_EST`).
-    pub fn keep(&mut self, on: bool) {
-        if !on {
+    /// Keeps no estimates if they are off (`UTIL_EST`), and smooths increases if they do not take effect at once
+    /// (`UTIL_EST_FASTUP`).
+    pub fn keep(&mut self, features: &Features) {
+        if !features.util_est {
             self.cpus.clear();
         }
+        self.slow_up = !features.util_est_fastup;
     }
 
     /// Makes room for a new task and resets its estimate.
@@ -164,6 +174,7 @@ impl Pelt {
         };
         let period = (at >> 20) + 1;
         let whole = self.capacity(cpu) as u32;
+        let slow_up = self.util_est.slow_up;
         let estimate = &mut self.util_est.tasks[p as usize];
         if estimate.period == period {
             return;
@@ -171,7 +182,7 @@ impl Pelt {
         estimate.period = period;
         let time = cx.now() - (now - at);
         let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u32;
-        estimate.update(self.release, (running.at(at) * SCALE) as u32, whole, runnable);
+        estimate.update((self.release, slow_up), (running.at(at) * SCALE) as u32, whole, runnable);
     }
 
     /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).
@@ -221,11 +232,15 @@ mod tests {
 
     /// The estimate of a task after each of several sleeps with these utilisations.
     fn estimates(release: Release, utils: &[u32]) -> Vec<u64> {
+        estimates_of((release, false), utils)
+    }
+
+    fn estimates_of(rules: (Release, bool), utils: &[u32]) -> Vec<u64> {
         let mut estimate = Estimate::default();
         utils
             .iter()
             .map(|util| {
-                estimate.update(release, *util, 1024, |_| *util);
+                estimate.update(rules, *util, 1024, |_| *util);
                 estimate.get()
             })
             .collect()
@@ -240,14 +255,22 @@ mod tests {
         assert_eq!(estimates(v(6, 12), &[400, 392]), [400, 400]);
     }
 
+    /// util_est_update() of 6.1: the estimate is the greater of the last utilisation and the average, which rises and
+    /// falls by a quarter of the difference.
+    #[test]
+    fn without_fastup_the_average_rises_by_quarters() {
+        assert_eq!(estimates_of((v(6, 1), true), &[400, 400, 40]), [400, 400, 141]);
+        assert_eq!(estimates_of((v(6, 1), false), &[400, 400, 40]), [400, 400, 310]);
+    }
+
     #[test]
     fn who_had_to_wait_is_not_expected_to_need_less() {
         let mut estimate = Estimate { average: 400, ..Estimate::default() };
-        estimate.update(v(6, 12), 200, 1024, |_| 400);
+        estimate.update((v(6, 12), false), 200, 1024, |_| 400);
         assert_eq!(estimate.get(), 400);
-        estimate.update(v(6, 12), 600, 462, |_| 800);
+        estimate.update((v(6, 12), false), 600, 462, |_| 800);
         assert_eq!(estimate.get(), 600);
-        estimate.update(v(6, 12), 500, 462, |_| 800);
+        estimate.update((v(6, 12), false), 500, 462, |_| 800);
         assert_eq!(estimate.get(), 600, "more than the CPU has");
     }
 }

@@ -49,17 +49,18 @@ impl Select<'_> {
     /// The recent load of a CPU, biased low (`source_load`) or high (`target_load`).
     pub(super) fn biased_load(&mut self, cx: &Core, cpu: CpuId, index: u8, high: bool) -> f64 {
         let now = self.pelt.load_avg(self.rqs, cpu, cx.now());
-        if index == 0 {
+        if index == 0 || !self.places.features.lb_bias {
             return now;
         }
         let before = self.pelt.cpu_load(cpu, index - 1, cx.now()) as f64;
         if high { now.max(before) } else { now.min(before) }
     }
 
-    /// Like [`Select::effective_load`], but with the shares as they were last distributed, and 0 if nothing joins
-    /// (`effective_load` with `ASYM_EFF_LOAD`, 2.6.26 to 2.6.37).
+    /// Like [`Select::effective_load`], but with the shares as they were last distributed, and with `ASYM_EFF_LOAD` 0
+    /// if nothing joins (`effective_load`, 2.6.26 to 2.6.37).
     fn effective_load_sampled(&self, q: QueueId, here: i64, all: i64) -> i64 {
-        let (mut here, mut all, mut q) = (here, all, if here == 0 { 0 } else { q });
+        let (mut here, mut all, mut q) =
+            (here, all, if here == 0 && self.places.features.asym_eff_load { 0 } else { q });
         while let Some(group) = q.checked_sub(self.rqs.cpus) {
             let (shares, sample) = (self.rqs.groups.all[self.rqs.group_of(q)].shares as i64, self.rqs.sample(q));
             let (part, before) = (sample.shares as i64, sample.weight as i64);

@@ -28,6 +28,13 @@ impl Select<'_> {
         by_cost(weight, idle, self.places.scan_cost[here as usize])
     }
 
+    /// Whether a search by CPU `here` costs more than a part of the time for which it is idle on average
+    /// (`SIS_AVG_CPU`).
+    pub(super) fn is_search_too_dear(&self, here: CpuId) -> bool {
+        let idle = self.balancer.as_ref().map_or(0, |balancer| balancer.avg_idle(here));
+        idle / 512 < self.places.scan_cost[here as usize] + 1
+    }
+
     /// Records that a search by CPU `here` looked at `seen` CPUs (`update_avg`).
     pub(super) fn note_scan(&mut self, here: CpuId, seen: u64) {
         let cost = &mut self.places.scan_cost[here as usize];

@@ -32,8 +32,10 @@ impl<D: Discipline> Fair<D> {
             return self.select().place_pinned(cx, ask);
         }
         let found = self.select().candidates(cx, domains, ask);
-        // In the largest of the domains that take part (LB_SHARES_UPDATE).
-        if let Some(level) = found.as_ref().and_then(|found| found.both.max(found.top)) {
+        // In the largest of the domains that take part.
+        if self.places.features.lb_shares_update
+            && let Some(level) = found.as_ref().and_then(|found| found.both.max(found.top))
+        {
             let list = domains.of(ask.here);
             let span = domains.span(list[level].span);
             self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());

@@ -94,7 +94,8 @@ impl Select<'_> {
         if other || self.places.fix_overload && self.longest_idle(cx, ask).is_some() {
             return None;
         }
-        let mut wants_affine = ask.wakes && cx.task(ask.p).allowed.contains(ask.here);
+        let affine = self.places.features.affine_wakeups;
+        let mut wants_affine = ask.wakes && affine && cx.task(ask.p).allowed.contains(ask.here);
         let mut found = Candidates::none(ask);
         for (level, domain) in domains.of(ask.here).iter().enumerate() {
             if wants_affine && domain.flags.has(Flags::WAKE_AFFINE) {

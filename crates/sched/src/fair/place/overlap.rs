@@ -6,7 +6,6 @@
 //! easily (`ADAPTIVE_GRAN`).
 
 use super::{Ask, Places, Placing, Select};
-use crate::balance::fair::Balancer;
 use crate::fair::entity::Entity;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
@@ -22,6 +21,9 @@ pub(super) struct Overlap {
     to_wakeup: Nanos,
     /// Its CPU time when it last woke itself (`start_runtime`).
     began: Nanos,
+    /// The average time for which it ran when it left its CPU, where each sleep counts as one more run of no time
+    /// (`avg_running`).
+    run: Nanos,
 }
 
 /// Adds a sample to an average (`update_avg`).
@@ -63,10 +65,26 @@ impl Places {
         self.overlaps[p as usize].to_wakeup
     }
 
-    /// Notes that a task leaves its CPU but stays runnable (`put_prev_task`). `cost` is `sched_migration_cost`.
-    pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, cost: i64) {
-        let ran = entity.sum_exec - entity.prev_sum_exec;
-        add(&mut self.overlaps[p as usize].mean, ran.min((2 * cost) as u64));
+    /// Notes that a task leaves its CPU (`put_prev_task`). `runnable` says that it would go on.
+    pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, runnable: bool) {
+        let (ran, most) = (entity.sum_exec - entity.prev_sum_exec, (2 * self.migration_cost) as u64);
+        let overlap = &mut self.overlaps[p as usize];
+        add(&mut overlap.run, ran);
+        if runnable {
+            add(&mut overlap.mean, ran.min(most));
+        } else {
+            add(&mut overlap.run, 0);
+        }
+    }
+
+    /// Whether a task used to sleep soon after its wake-ups.
+    pub fn sleeps_soon(&self, p: TaskId) -> bool {
+        self.overlaps[p as usize].mean < self.migration_cost as u64
+    }
+
+    /// The average time for which a task ran when it left its CPU.
+    pub fn mean_run(&self, p: TaskId) -> Nanos {
+        self.overlaps[p as usize].run
     }
 }
 
@@ -92,12 +110,12 @@ impl Select<'_> {
         if !self.places.counts_overlaps() {
             return ask.sync;
         }
-        let (cost, on) = (self.balancer.map_or(0, Balancer::migration_cost) as u64, self.places.features);
-        let means = [waker, ask.p].map(|p| self.places.overlaps[p as usize].mean);
+        let (cost, on) = (self.places.migration_cost as u64, self.places.features);
+        let both = [waker, ask.p];
         if ask.sync && on.sync_wakeups {
-            !on.sync_less || means.iter().all(|mean| *mean <= cost)
+            !on.sync_less || both.iter().all(|p| self.places.overlaps[*p as usize].mean <= cost)
         } else {
-            on.sync_more && means.iter().all(|mean| *mean < cost)
+            on.sync_more && both.iter().all(|p| self.places.sleeps_soon(*p))
         }
     }
 }

@@ -133,7 +133,11 @@ impl Select<'_> {
             }
             self.places.idle_cores[cpus[0] as usize] = false;
         }
-        let most = self.scan_by_cost(ask.here, cpus.len() as u64) as usize - 1;
+        let on = self.places.features;
+        if on.sis_avg_cpu && self.is_search_too_dear(ask.here) {
+            return self.idle_thread(cx, domains, ask, domain, target).unwrap_or(target);
+        }
+        let most = if on.sis_prop { self.scan_by_cost(ask.here, cpus.len() as u64) as usize - 1 } else { usize::MAX };
         let found = around().take(most).position(|cpu| self.free(cx, cpu));
         if let Some(at) = found {
             self.note_scan(ask.here, at as u64 + 1);

@@ -128,6 +128,9 @@ fn a_cpu_with_interrupts_has_less_capacity() {
     };
     let (blind, knowing) = (on_cpu_0(&[]), on_cpu_0(&[("irq_time_accounting", "on")]));
     assert!(knowing * 4 < blind, "{knowing} and {blind}");
+    // Without NONTASK_CAPACITY the time is measured, and not subtracted from the capacity.
+    let even = on_cpu_0(&[("irq_time_accounting", "on"), ("NONTASK_CAPACITY", "off")]);
+    assert!(knowing * 4 < even, "{knowing} and {even}");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn a_switch_to_a_task_that_is_throttled_costs_as_much_as_any() {
 
 /// Returns the tasks that ran on CPU 1 and from when on, under a preemption model. W, on CPU 0, wakes S at 0.5, which
 /// asks for less and preempts H on CPU 1. H makes a system call of its own after every `call` us.
-fn remote(model: &str, machine: &str, call: Nanos) -> String {
+fn remote_with(model: &str, machine: &str, call: Nanos, ttwu_queue: &str) -> String {
     let on = |cpu, mut task: TaskSpec| {
         task.initial.cpus = Some(vec![cpu]);
         task
@@ -151,7 +151,8 @@ fn remote(model: &str, machine: &str, call: Nanos) -> String {
     let hog = forever("H", 0, vec![run(call), Op::SemPost(1)]);
     let mut load = load(vec![on(0, waker), on(1, asking(1, sleeper)), on(1, hog)]);
     load.sems = vec!["woken".into(), "nobody".into()];
-    let set = [("hz", "1000".to_owned()), ("base_slice_ns", "3000000".to_owned()), ("preempt", model.to_owned())];
+    let set = [("hz", "1000"), ("base_slice_ns", "3000000"), ("preempt", model), ("TTWU_QUEUE", ttwu_queue)];
+    let set = set.map(|(name, value)| (name, value.to_owned()));
     let accounts = simulate("linux-6.18", &bare(machine), &load, &set, 3 * MS);
     let lines = accounts.events.iter().filter(|e| e.cpu == 1).filter_map(|e| match e.what {
         Payload::Switch { next, .. } if next > 0 => {
@@ -160,6 +161,10 @@ fn remote(model: &str, machine: &str, call: Nanos) -> String {
         _ => None,
     });
     lines.collect::<Vec<_>>().join(", ")
+}
+
+fn remote(model: &str, machine: &str, call: Nanos) -> String {
+    remote_with(model, machine, call, "1")
 }
 
 #[test]
@@ -174,6 +179,7 @@ fn a_lazy_wake_up_of_another_cpu_waits_for_its_return_to_user_mode() {
     assert_eq!(remote("lazy", "2", 700), "0 S, 0 H, 0.7 S, 0.8 H");
     // Across caches ttwu_queue_cond() has the wake-up done by CPU 1, in an interrupt.
     assert_eq!(remote("lazy", "2x1", 50_000), at_once);
+    assert_eq!(remote_with("lazy", "2x1", 50_000, "0"), "0 S, 0 H, 1 S, 1.1 H");
 }
 
 #[test]

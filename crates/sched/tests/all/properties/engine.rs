@@ -4,9 +4,10 @@
 use crate::support::loads::{loads_in_groups, loads_with_changes, loads_with_mutexes, with_costs};
 use crate::support::{Accounts, bare, exactly, forever, hog, once, pinned, simulate, simulate_how};
 use proptest::prelude::*;
-use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_base::{CpuId, Nanos, Payload, Rng};
 use schedlab_machine::MachineFile;
-use schedlab_sched::kernels::{Feature, How, KERNELS, find};
+use schedlab_sched::kernels::{Feature, How, KERNELS, Kernel, find};
+use schedlab_sched::tunables::{Tunable, Unit};
 use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
 use schedlab_sim::{Core, Dequeue, Enqueue, Options, Scheduler, Stranded, TaskId};
 
@@ -71,6 +72,43 @@ proptest! {
             let (skipped, taken) = (run(kernel.name, cpus, &load, true), run(kernel.name, cpus, &load, false));
             let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
             prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+}
+
+/// Some of a kernel's `sched_features`, each set on or off.
+fn features(kernel: &'static Kernel, seed: u64) -> Vec<(&'static str, String)> {
+    let mut rng = Rng::new(seed);
+    let is_feature =
+        |t: &&Tunable| t.unit == Unit::Switch && t.name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let mut set: Vec<_> =
+        kernel.tunables.iter().filter(is_feature).map(|t| (t.name, rng.below(2).to_string())).collect();
+    set.retain(|_| rng.below(3) > 0);
+    set
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nor_does_it_whatever_features_are_on(
+        load in prop_oneof![loads_with_changes(), loads_in_groups(), loads_with_mutexes()],
+        cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
+        seed in any::<u64>(),
+    ) {
+        for kernel in KERNELS.iter().filter(|k| !features(k, 0).is_empty()) {
+            let load = Load { inherits: load.inherits && !kernel.lacks(Feature::Inheritance), ..load.clone() };
+            let machine = schedlab_machine::load(cpus).unwrap();
+            let set = features(kernel, seed);
+            let run = |skip_ticks| {
+                let how = How { duration: Some(SECOND / 4), seed: 11, skip_ticks };
+                simulate_how(kernel.name, &machine, &load, &set, &how)
+            };
+            let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            let events = first.map(|i| (skipped.events[i], taken.events[i]));
+            prop_assert_eq!(first, None, "{} with {:?}: {:?}", kernel.name, set, events);
             prop_assert_eq!(skipped.events.len(), taken.events.len());
         }
     }
