@@ -50,6 +50,7 @@
 
 mod bandwidth;
 mod cbs;
+mod hrtick;
 mod push_pull;
 mod queue;
 mod rules;
@@ -62,7 +63,7 @@ use queue::{Entity, Rq};
 pub use rules::{Grub, Rules, Yields};
 
 use super::spread::{Sizes, Turns};
-use super::{Class, ClassId, hrtick};
+use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -119,19 +120,6 @@ impl Deadline {
     pub fn taking(mut self, turns: &Turns) -> Self {
         self.turns = turns.clone();
         self
-    }
-
-    /// The class, with a timer that ends budgets if `on` says so. `restarts` says that it is started anew for a task
-    /// that is picked again.
-    #[must_use]
-    pub fn ticking(self, on: bool, restarts: bool) -> Self {
-        Self { hrtick: (on, restarts), ..self }
-    }
-
-    /// Starts the timer for what is left of a task's budget (`start_hrtick_dl`).
-    fn start_hrtick(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        let left = self.e(self.entity(p)).runtime;
-        hrtick::start(cx, cpu, (left.max(0) as Nanos).max(hrtick::SHORTEST));
     }
 
     fn entity(&self, p: TaskId) -> EntityId {
@@ -226,21 +214,6 @@ impl Deadline {
             (true, true) => 0,
             (true, false) => self.rq(cpu).exec_start.saturating_add(e.runtime.max(0) as Nanos),
         }
-    }
-
-    /// Sets a task's parameters from its attributes (`__setparam_dl`, `__dl_new_attr`).
-    fn set_parameters(&mut self, cx: &Core, p: TaskId) {
-        let (a, own) = (&cx.task(p).attributes, cx.task(p).own());
-        let foreign = own.policy != a.policy;
-        let period = if a.period == 0 { a.deadline } else { a.period };
-        let id = self.entity(p);
-        let e = self.e_mut(id);
-        (e.dl_runtime, e.dl_deadline, e.dl_period) = (a.runtime, a.deadline, period);
-        (e.boosted, e.foreign) = (cx.task(p).own.is_some(), foreign);
-        let own_period = if own.period == 0 { own.deadline } else { own.period };
-        e.bw = if foreign { 0 } else { bandwidth::ratio(own.runtime, own_period) };
-        e.density = if foreign { 0 } else { bandwidth::ratio(own.runtime, own.deadline) };
-        e.reclaims = own.reclaim;
     }
 
     fn explain(&self, cx: &mut Core, cpu: CpuId, id: EntityId, rule: &'static str) {
@@ -338,10 +311,7 @@ impl Scheduler for Deadline {
         if rq.queue.len() > 1 && self.cpus > 1 {
             cx.start_timer(self.push_timer(cpu), now);
         }
-        let (on, restarts) = self.hrtick;
-        if on && (restarts || prev != Some(next)) {
-            self.start_hrtick(cx, cpu, next);
-        }
+        self.picked_hrtick(cx, cpu, prev, next);
         Some(next)
     }
 
@@ -439,17 +409,8 @@ impl Class for Deadline {
         self.rq_mut(cpu).exec_start = at;
     }
 
-    /// A task whose budget is used up has asked to reschedule, and the next task's timer starts then
-    /// (`task_tick_dl`).
     fn hrtick(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.account(cx, cpu);
-        if let Some(p) = self.rq(cpu).curr
-            && self.hrtick.0
-            && self.e(self.entity(p)).runtime > 0
-            && self.rq(cpu).queue.first() == Some(&self.entity(p))
-        {
-            self.start_hrtick(cx, cpu, p);
-        }
+        self.hrtick_expired(cx, cpu);
     }
 
     fn has_runnable(&self, cpu: CpuId) -> bool {
