@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 /// Writes a workload in such a way that [`crate::parse()`] reads back the same workload.
 ///
 /// An event gets a new key (`run`, `run1`, ...) if its key does not begin with the event's name or is already used.
-/// A `duration` that is not in whole seconds is written as a fraction, which rt-app cuts off. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which
-/// rt-app does not support; see [`Workload::round_to_micros`].
+/// A `duration` that is not in whole seconds is written as a fraction, which rt-app cuts off. Times finer than 1 us are
+/// written as `{"mean": ..., "sd": ...}`, which rt-app does not support; see [`Workload::round_to_micros`].
 #[must_use]
 pub fn write(workload: &Workload) -> String {
     let mut top = Map::new();

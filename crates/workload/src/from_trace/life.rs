@@ -106,8 +106,8 @@ impl Task {
         }
     }
 
-    /// Whether it is in the middle of long work at the `end` of a trace that begins at `start`: awake for a tenth of that
-    /// time, and on a CPU for a hundredth, at least 10 ms. How much more of this work there was, nobody knows.
+    /// Whether it is in the middle of long work at the `end` of a trace that begins at `start`: awake for a tenth of
+    /// that time, and on a CPU for a hundredth, at least 10 ms. How much more of this work there was, nobody knows.
     pub fn is_amid_work(&self, start: Nanos, end: Nanos) -> bool {
         let began = match self.begin {
             Begin::After(after) | Begin::Forked { after, .. } => start.saturating_add(after),

@@ -114,8 +114,8 @@ impl ModelBuilder {
     }
 
     /// When the run ends. If no task was in the middle of long work when the trace ended, each has done what it did: a
-    /// scheduler that needs longer shall still do all of it. Otherwise these go on, as they would have, until the recorded
-    /// command has ended or, if it had not, as much time is over.
+    /// scheduler that needs longer shall still do all of it. Otherwise these go on, as they would have, until the
+    /// recorded command has ended or, if it had not, as much time is over.
     fn end(&self, kept: &[bool], keys: &[String], span: Nanos) -> End {
         let tasks = || std::iter::zip(&self.track().tasks, kept).enumerate().filter(|(_, (_, keep))| **keep);
         if !tasks().any(|(_, (task, _))| task.goes_on) {

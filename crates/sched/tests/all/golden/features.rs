@@ -124,9 +124,9 @@ fn asym_gran_scales_the_granularity_by_who_wakes() {
 
 #[test]
 fn without_wakeup_preempt_ticks_compare_no_virtual_runtimes() {
-    // check_preempt_tick() of the stable releases: once C has had the least granularity of 1 ms, it is compared with A as
-    // numbers without a sign. While it is behind, that is far ahead: it is picked anew, and its slice begins again, at 4 and
-    // at 5. From 5 on it is not behind, and has 3 ms more.
+    // check_preempt_tick() of the stable releases: once C has had the least granularity of 1 ms, it is compared with A
+    // as numbers without a sign. While it is behind, that is far ahead: it is picked anew, and its slice begins again,
+    // at 4 and at 5. From 5 on it is not behind, and has 3 ms more.
     let load = self::load(vec![hog("A", 0), hog("C", 0)]);
     let run = |preempt| plain(&load, &[("fix.strong_buddies", "1"), ("WAKEUP_PREEMPT", preempt)], 13);
     assert_eq!(run("1"), "0 A, 3 C, 8 A, 12 C");

@@ -1,0 +1,76 @@
+//! How a model ends: with its work, with the trace, or with the recorded command.
+
+use super::*;
+use schedlab_base::Target;
+
+/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once (5), and a command (3)
+/// that ends at 900 ms, if it does.
+fn hog_beside_others(command_ends: bool) -> Script {
+    let mut s = Script::default();
+    for (tid, comm) in [(1, "hog"), (2, "sleeper"), (3, "command"), (4, "late"), (5, "starved")] {
+        s.name(tid, comm);
+    }
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 0, Runnable, 3);
+    for ms in [100, 300, 500] {
+        s.wake(ms * 1000, 0, 1, 2).switch(ms * 1000 + 10, 0, 1, Runnable, 2);
+        s.switch(ms * 1000 + 20_000, 0, 2, Sleeping, 1);
+    }
+    s.wake(600_000, 0, 1, 5).switch(600_000, 0, 1, Runnable, 5).switch(605_000, 0, 5, Runnable, 1);
+    s.switch(900_000, 1, 3, if command_ends { Dead } else { Sleeping }, 0);
+    // It is at work for the last 50 ms only.
+    s.wake(950_000, 1, 0, 4).switch(950_000, 1, 0, Runnable, 4);
+    s
+}
+
+fn modelled(script: &Script, target: Option<Target>) -> Model {
+    let span = Some((0, 1_000_000 * US));
+    let mut builder = ModelBuilder::new(&Meta { span, target, ..Meta::default() });
+    script.names.iter().for_each(|name| builder.name(name));
+    builder.events(&script.events);
+    builder.lasts(1_000_000 * US);
+    builder.finish(&Options::default()).unwrap()
+}
+
+#[test]
+fn work_that_the_end_of_the_trace_cuts_goes_on() {
+    let Model { workload, report } = modelled(&hog_beside_others(true), None);
+    assert_eq!((workload.global.duration, &workload.global.until), (Some(1_000_000 * US), &None));
+    assert_eq!(told(&workload, "hog-1").last().unwrap(), "on x run 1000000");
+    for task in &workload.tasks {
+        let endless = task.phases.iter().any(|phase| phase.loops.is_none());
+        assert_eq!(endless, task.name == "hog-1", "{}", task.name);
+    }
+    assert_eq!((report.going_on, report.demand_ns), (1, demand(&workload).values().sum()));
+    let remark = "1 task was in the middle of long work when the trace ended, and goes on with it: the run ends after \
+                  1.000 s, as the trace does";
+    assert_eq!(report.remarks, [remark]);
+}
+
+#[test]
+fn a_switch_that_was_not_seen_does_not_end_long_work() {
+    let mut s = hog_beside_others(true);
+    // Something that the recorder does not see took the CPU from the hog.
+    s.switch(970_000, 0, 77, Sleeping, 1);
+    let Model { workload, report } = modelled(&s, None);
+    assert_eq!((report.going_on, workload.global.duration), (1, Some(1_000_000 * US)));
+    assert!(report.remarks[0].starts_with("1 switches contradict"), "{:?}", report.remarks);
+}
+
+#[test]
+fn beside_a_command_that_ended_work_goes_on_until_it_has_ended() {
+    let target = |tid| Target { command: Some("make".to_owned()), processes: vec![tid], threads: vec![tid] };
+    let Model { workload, .. } = modelled(&hog_beside_others(true), Some(target(3)));
+    assert_eq!(workload.global.until.as_deref(), Some("command-3"));
+    assert!(workload.global.duration.unwrap() > 10_000_000 * US);
+    let Model { workload, .. } = modelled(&hog_beside_others(false), Some(target(3)));
+    assert_eq!((workload.global.duration, workload.global.until), (Some(1_000_000 * US), None));
+}
+
+#[test]
+fn work_that_ended_is_what_it_was() {
+    let mut s = hog_beside_others(true);
+    s.switch(999_000, 0, 1, Dead, 0);
+    let Model { workload, report } = modelled(&s, None);
+    assert_eq!((workload.global.duration, workload.global.until, report.going_on), (None, None, 0));
+    assert!(workload.tasks.iter().all(|task| task.phases.iter().all(|phase| phase.loops.is_some())));
+}
