@@ -373,9 +373,11 @@ fn strips_marks_and_lists_agree_with_the_trace() {
     assert_eq!(violations["items"][0]["duration"].as_u64(), Some(38 * MS));
     let (heat, beside) = served.arrow("api/0/heat?of=queue&level=18&tile=0");
     assert_eq!((beside["highest"].as_str(), beside["rows"].as_str(), heat.num_rows()), ("4", "2", 2 * 512));
-    // From 34 to 38 ms four tasks are on CPU 0; after the trace's 382 bins there is nothing.
+    // From 34 to 38 ms four tasks are on CPU 0, and one before; after the trace's 382 bins there is nothing, and CPU 1
+    // is idle.
     let cells = u16s(&heat, "cell");
-    assert_eq!((cells[135], cells[383], cells[512]), (65534, 0, 65534 / 4));
+    assert_eq!((cells[0], cells[135], cells[383]), (16384, 65534, 0));
+    assert!(cells[512..].iter().all(|cell| *cell == 0));
     // Two tiles are those of the two, one after the other.
     let values = |tiles: &str| {
         let (heat, beside) = served.arrow(&format!("api/0/heat?of=queue&level=17&tile={tiles}"));
