@@ -202,10 +202,18 @@ impl Writer<'_> {
     }
 }
 
-/// Work without end; `number` is that of the phase.
-pub(super) fn on_and_on(number: usize) -> Phase {
-    let events = vec![Step { key: "run".to_owned(), line: 0, what: Action::Run(exact(US * 1_000_000)), sync: false }];
-    Phase { name: format!("p{number}"), loops: None, events, props: Props::default() }
+/// What goes on without end behind these phases: these rounds, or work.
+pub(super) fn on_and_on(before: &[Phase], rounds: Option<&[Token]>, voice: &Voice) -> Option<Phase> {
+    let work = || Step { key: "run".to_owned(), line: 0, what: Action::Run(exact(US * 1_000_000)), sync: false };
+    let events = match rounds {
+        Some(rounds) => phases(rounds, voice).swap_remove(0).events,
+        None => vec![work()],
+    };
+    // Rounds without work would go on for ever within an instant.
+    let works = events.iter().any(|step| matches!(step.what, Action::Run(_)));
+    let cpus = before.last().and_then(|phase| phase.props.cpus.clone());
+    let props = Props { cpus, ..Props::default() };
+    works.then(|| Phase { name: format!("p{}", before.len()), loops: None, events, props })
 }
 
 fn semaphore(key: &str) -> String {

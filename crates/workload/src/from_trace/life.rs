@@ -74,6 +74,8 @@ pub(super) struct Task {
     pub awake: Option<Nanos>,
     /// It was in the middle of long work when the trace ended.
     pub goes_on: bool,
+    /// How long it had slept when the trace ended, 0 if it was awake; none if it had ended.
+    pub asleep: Option<Nanos>,
 }
 
 impl Task {
@@ -103,6 +105,7 @@ impl Task {
             burst: 0,
             awake: None,
             goes_on: false,
+            asleep: None,
         }
     }
 

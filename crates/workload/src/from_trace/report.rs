@@ -1,6 +1,8 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
+use super::emit::{self, Voice};
 use super::life::Task;
+use super::sequence::{last_rounds, mean_block};
 use super::write::End;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
@@ -47,6 +49,8 @@ pub struct Report {
     pub interrupts_ns: Nanos,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,
+    /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
+    pub going_round: usize,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
 }
@@ -59,8 +63,22 @@ impl Report {
         }
     }
 
+    /// What a task goes on with until the run ends: its work, or the rounds of work and sleep that it was in.
+    pub(super) fn goes_on(&mut self, task: &Task, phases: &[Phase], voice: &Voice) -> Option<Phase> {
+        if task.goes_on {
+            self.going_on += 1;
+            return emit::on_and_on(phases, None, voice);
+        }
+        let rounds = last_rounds(&task.sequence)?;
+        // One that sleeps for much longer than it used to has other things to wait for.
+        let in_turn = task.asleep.is_some_and(|asleep| asleep <= mean_block(&rounds).saturating_mul(4));
+        let phase = emit::on_and_on(phases, Some(&rounds), voice).filter(|_| in_turn);
+        self.going_round += usize::from(phase.is_some());
+        phase
+    }
+
     /// Says which tasks go on, and until when.
-    pub(super) fn goes_on(&mut self, end: &End) {
+    pub(super) fn ends(&mut self, end: &End) {
         let until = match end {
             End::Work => return,
             End::Time(span) => format!("the run ends after {:.3} s, as the trace does", *span as f64 / 1e9),
@@ -68,8 +86,13 @@ impl Report {
         };
         let who = if self.going_on == 1 { "1 task was" } else { &format!("{} tasks were", self.going_on) };
         let go = if self.going_on == 1 { "goes" } else { "go" };
-        self.remarks
-            .push(format!("{who} in the middle of long work when the trace ended, and {go} on with it: {until}"));
+        let mut remark = format!("{who} in the middle of long work when the trace ended, and {go} on with it: {until}");
+        match self.going_round {
+            0 => {}
+            1 => remark += "; so does 1 that works and sleeps by turns",
+            n => remark += &format!("; so do {n} that work and sleep by turns"),
+        }
+        self.remarks.push(remark);
     }
 
     /// The priority that the task ran with for most of its time.

@@ -14,6 +14,10 @@ pub(super) const SOMEBODY: TaskIx = TaskIx::MAX - 1;
 /// The longest cycle, in tokens, that is looked for.
 const LONGEST_CYCLE: usize = 64;
 
+/// Fewer rounds say nothing of what comes next, and more are not needed for it.
+const LEAST_ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 32;
+
 /// One thing that a task did. Inside a loop, times are totals over all its rounds, so that
 /// folding changes no sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,45 @@ pub(super) fn stretches(list: &[Token]) -> impl Iterator<Item = Stretch<'_>> {
         rest = tail;
         Some(Stretch { times, body: &head[skip..] })
     })
+}
+
+/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few.
+pub(super) fn last_rounds(list: &[Token]) -> Option<Vec<Token>> {
+    let is_block = |token: &&Token| matches!(token, Token::Block { .. });
+    let (mut pieces, mut rounds) = (Vec::new(), 0);
+    for Stretch { times, body } in stretches(list).collect::<Vec<_>>().into_iter().rev() {
+        // A fork makes one task, and a change one state: what was before is not done again.
+        let once = body.iter().rposition(|token| matches!(token, Token::Fork(_) | Token::Set(_)));
+        let body = &body[once.map_or(0, |at| at + 1)..];
+        let own = body.iter().filter(is_block).count();
+        let again = (MOST_ROUNDS - rounds).div_ceil(own.max(1)).clamp(1, times as usize);
+        pieces.push(mean(body, times).repeat(again));
+        rounds += own * again;
+        if once.is_some() || rounds >= MOST_ROUNDS {
+            break;
+        }
+    }
+    let all = pieces.into_iter().rev().flatten().collect::<Vec<Token>>();
+    let blocks: Vec<usize> = (0..all.len()).filter(|at| is_block(&&all[*at])).collect();
+    (blocks.len() >= LEAST_ROUNDS).then(|| all[blocks[blocks.len().saturating_sub(MOST_ROUNDS)]..].to_vec())
+}
+
+/// One round of a loop of so many, with its mean times.
+fn mean(body: &[Token], times: u32) -> Vec<Token> {
+    let times = Nanos::from(times);
+    let mean = |token: &Token| match *token {
+        Token::Run(ns) => Token::Run(ns / times),
+        Token::Block { length, waker } => Token::Block { length: length / times, waker },
+        other => other,
+    };
+    body.iter().map(mean).collect()
+}
+
+/// The mean length of the blocks in such rounds.
+pub(super) fn mean_block(rounds: &[Token]) -> Nanos {
+    let lengths =
+        || rounds.iter().filter_map(|t| if let Token::Block { length, .. } = t { Some(*length) } else { None });
+    lengths().fold(0, Nanos::saturating_add) / (lengths().count() as Nanos).max(1)
 }
 
 /// Folds repetitions into loops: neighbouring rounds that do the same within the tolerance.
@@ -405,6 +448,22 @@ mod tests {
             for tolerance in [Tolerance { part, floor: scale }, Tolerance { part, floor: 0 }, EXACT] {
                 let same = tolerance.same(&a, 1, &b, 1);
                 prop_assert!(tolerance.alike(a)(&b) || !same, "{:?} {:?} {:?}", tolerance, a, b);
+            }
+        }
+
+        #[test]
+        fn the_last_rounds_are_those_of_the_sequence(raw in prop::collection::vec(token(), 0..400)) {
+            let mut list = Vec::new();
+            raw.into_iter().for_each(|t| push(&mut list, t));
+            let rounds = last_rounds(&list);
+            prop_assert_eq!(&last_rounds(&fold(&list, EXACT)), &rounds);
+            let is_block = |t: &Token| matches!(t, Token::Block { .. });
+            let once = list.iter().rposition(|t| matches!(t, Token::Fork(_) | Token::Set(_))).map_or(0, |at| at + 1);
+            let blocks = list[once..].iter().filter(|t| is_block(t)).count();
+            prop_assert_eq!(rounds.is_some(), blocks >= LEAST_ROUNDS);
+            if let Some(rounds) = rounds {
+                prop_assert!(list.ends_with(&rounds) && is_block(&rounds[0]));
+                prop_assert_eq!(rounds.iter().filter(|t| is_block(t)).count(), blocks.min(MOST_ROUNDS));
             }
         }
 

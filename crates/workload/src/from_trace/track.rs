@@ -293,6 +293,11 @@ impl Observer for Track {
             }
             let task = &mut self.tasks[ix];
             task.goes_on = task.is_amid_work(self.start, end);
+            task.asleep = match task.place {
+                Place::Dead => None,
+                Place::Blocked { since, .. } => Some(end.saturating_sub(since)),
+                Place::Running { .. } | Place::Ready => Some(0),
+            };
         }
     }
 

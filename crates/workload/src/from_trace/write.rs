@@ -74,9 +74,8 @@ impl ModelBuilder {
             let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
-            if task.goes_on && end != End::Work {
-                report.going_on += 1;
-                phases.push(emit::on_and_on(phases.len()));
+            if end != End::Work {
+                phases.extend(report.goes_on(task, &phases, &voice));
             }
             let (name, loops) = (keys[ix].clone(), Some(1));
             let session = sessions.of_task(task);
@@ -92,7 +91,7 @@ impl ModelBuilder {
                 ..TaskDef::default()
             });
         }
-        report.goes_on(&end);
+        report.ends(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());

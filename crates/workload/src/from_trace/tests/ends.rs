@@ -3,8 +3,8 @@
 use super::*;
 use schedlab_base::Target;
 
-/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once (5), and a command (3)
-/// that ends at 900 ms, if it does.
+/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once (5), and a
+/// command (3) that ends at 900 ms, if it does.
 fn hog_beside_others(command_ends: bool) -> Script {
     let mut s = Script::default();
     for (tid, comm) in [(1, "hog"), (2, "sleeper"), (3, "command"), (4, "late"), (5, "starved")] {
@@ -73,4 +73,32 @@ fn work_that_ended_is_what_it_was() {
     let Model { workload, report } = modelled(&s, None);
     assert_eq!((workload.global.duration, workload.global.until, report.going_on), (None, None, 0));
     assert!(workload.tasks.iter().all(|task| task.phases.iter().all(|phase| phase.loops.is_some())));
+}
+
+#[test]
+fn rounds_go_on_beside_work_that_does() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "player").name(3, "early").switch(0, 0, 0, Runnable, 1);
+    for round in 0..25 {
+        let t = round * 40_000;
+        s.wake(t, 1, 0, 2).switch(t, 1, 0, Runnable, 2).switch(t + 10_000 + round * 100, 1, 2, Sleeping, 0);
+        if round < 12 {
+            s.wake(t + 20_000, 1, 0, 3).switch(t + 20_000, 1, 0, Runnable, 3).switch(t + 21_000, 1, 3, Sleeping, 0);
+        }
+    }
+    let Model { workload, report } = modelled(&s, None);
+    // The player has slept for 27.6 ms of about 29, and the other for half of the trace.
+    let endless = |name: &str| told(&workload, name).into_iter().filter(|phase| phase.starts_with("on x")).count();
+    assert_eq!(["hog-1", "player-2", "early-3"].map(endless), [1, 1, 0]);
+    let rounds = told(&workload, "player-2").pop().unwrap();
+    assert!(rounds.ends_with("timer 40000, run 12400"), "{rounds}");
+    assert_eq!((report.going_on, report.going_round), (1, 1));
+    assert!(
+        report.remarks[0].ends_with("as the trace does; so does 1 that works and sleeps by turns"),
+        "{:?}",
+        report.remarks
+    );
+    // Without the hog the player does what it did.
+    s.switch(999_000, 0, 1, Dead, 0);
+    assert!(modelled(&s, None).workload.tasks.iter().all(|task| task.phases.iter().all(|p| p.loops.is_some())));
 }
