@@ -445,8 +445,10 @@ def test_delays_name_the_culprits(hogs: schedlab.Trace) -> None:
 def test_every_verb_takes_a_window(hogs: schedlab.Trace) -> None:
     assert schedlab.heatmap(hogs, from_="10ms", to="20ms", task="hog-*").document["end_us"] == 20_000
     assert schedlab.check(hogs, from_="10ms", to="20ms").document["span_us"] == 10_000
-    workload = schedlab.model(hogs, from_="100ms", to="200ms", task="hog-0")
+    with pytest.warns(schedlab.SchedlabWarning, match="1 task was in the middle of long work when the trace ended"):
+        workload = schedlab.model(hogs, from_="100ms", to="200ms", task="hog-0")
     assert len(workload["tasks"]) == 1
+    assert workload["global"]["duration"] == 0.1
 
 
 def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace, tmp_path: Path) -> None:
@@ -492,7 +494,8 @@ def test_a_difference_has_intervals_and_bounds(hogs: schedlab.Trace) -> None:
 
 
 def test_a_model_is_validated(hogs: schedlab.Trace) -> None:
-    found = schedlab.validate(hogs, seeds=1)
+    with pytest.warns(schedlab.SchedlabWarning, match="3 tasks were in the middle of long work"):
+        found = schedlab.validate(hogs, seeds=1)
     assert found["recorded"]["run_us"] == pytest.approx(found["simulated"]["run_us"], rel=0.01)
     assert abs(found["errors"]["wait"]) < 0.2
     assert len(found["tasks"]) == 3
