@@ -8,7 +8,7 @@ use crate::tile::{BINS, Place, apart};
 use arrow_array::{ArrayRef, UInt16Array};
 use schedlab_base::CpuId;
 use schedlab_measure::Heat;
-use schedlab_measure::heatmap::Cells;
+use schedlab_measure::heatmap::{Cells, HeatRow};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -56,16 +56,20 @@ fn finish(pictures: &[Picture], labels: &[String]) -> Vec<u8> {
     stream(vec![("cell", Arc::new(cells) as ArrayRef)], &beside)
 }
 
+/// What stands beside a row of these CPUs.
+fn label(cpus: &[CpuId]) -> String {
+    match *cpus {
+        [only] => format!("CPU {only}"),
+        [first, .., last] => format!("CPUs {first}-{last}"),
+        [] => String::new(),
+    }
+}
+
 /// The tiles of a value that steps are kept of; `group` CPUs share a row.
 #[must_use]
 pub fn tiles(index: &Index, cpus: &[CpuId], value: Value, places: &[Place], group: usize) -> Vec<u8> {
     let rows: Vec<&[CpuId]> = cpus.chunks(group.max(1)).collect();
-    let label = |cpus: &&[CpuId]| match **cpus {
-        [only] => format!("CPU {only}"),
-        [first, .., last] => format!("CPUs {first}-{last}"),
-        [] => String::new(),
-    };
-    let labels: Vec<String> = rows.iter().map(label).collect();
+    let labels: Vec<String> = rows.iter().map(|cpus| label(cpus)).collect();
     finish(&apart(places, |place| picture(index, &rows, value, place)), &labels)
 }
 
@@ -93,11 +97,9 @@ fn picture(index: &Index, rows: &[&[CpuId]], value: Value, place: Place) -> Pict
 /// Pictures that `schedlab heatmap` would draw, as tiles.
 #[must_use]
 pub fn drawn(heats: &[Heat]) -> Vec<u8> {
-    let label = |row: &schedlab_measure::heatmap::HeatRow| match (row.cpus.first(), row.cpus.last(), row.node) {
-        (Some(first), Some(last), _) if first == last => format!("CPU {first}"),
-        (Some(first), Some(last), _) => format!("CPUs {first}-{last}"),
-        (_, _, Some(node)) => format!("node {node}"),
-        _ => String::new(),
+    let label = |row: &HeatRow| match row.node {
+        Some(node) if row.cpus.is_empty() => format!("node {node}"),
+        _ => label(&row.cpus),
     };
     let labels: Vec<String> = heats.first().map_or_else(Vec::new, |heat| heat.rows.iter().map(label).collect());
     let picture = |heat: &Heat| {
