@@ -125,9 +125,9 @@ test("the cache forgets what was not used for longest", () => {
   assert.deepEqual(cache.keys(), ["huge"]);
 });
 
-test("a tile is fetched once, with those beside it, and again when the trace has outgrown it", async () => {
-  const fetched: number[][] = [];
-  const counting = new Proxy(source, {
+/** The source, which notes what tiles it is asked for. */
+function noting(fetched: number[][]): Bundled {
+  return new Proxy(source, {
     get: (target, key) =>
       key === "tiles"
         ? (...args: Parameters<Bundled["tiles"]>) => {
@@ -136,8 +136,12 @@ test("a tile is fetched once, with those beside it, and again when the trace has
           }
         : Reflect.get(target, key),
   });
+}
+
+test("a tile is fetched once, with those beside it, and again when the trace has outgrown it", async () => {
+  const fetched: number[][] = [];
   const cache = new Tiles(
-    counting,
+    noting(fetched),
     () => {},
     (message) => assert.fail(message),
   );
@@ -169,17 +173,8 @@ test("a tile is fetched once, with those beside it, and again when the trace has
 test("what is not shown yet is fetched alone, and nobody waits for it", async () => {
   const fetched: number[][] = [];
   let drawn = 0;
-  const counting = new Proxy(source, {
-    get: (target, key) =>
-      key === "tiles"
-        ? (...args: Parameters<Bundled["tiles"]>) => {
-            fetched.push([...args[3]]);
-            return target.tiles(...args);
-          }
-        : Reflect.get(target, key),
-  });
   const cache = new Tiles(
-    counting,
+    noting(fetched),
     () => drawn++,
     (message) => assert.fail(message),
   );
