@@ -1,8 +1,6 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
-use super::emit::{self, Voice};
 use super::life::Task;
-use super::sequence::{last_rounds, mean_block};
 use super::write::End;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
@@ -61,20 +59,6 @@ impl Report {
         if task.unsaid > 0 {
             self.remarks.push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
         }
-    }
-
-    /// What a task goes on with until the run ends: its work, or the rounds of work and sleep that it was in.
-    pub(super) fn goes_on(&mut self, task: &Task, phases: &[Phase], voice: &Voice) -> Option<Phase> {
-        if task.goes_on {
-            self.going_on += 1;
-            return emit::on_and_on(phases, None, voice);
-        }
-        let rounds = last_rounds(&task.sequence)?;
-        // One that sleeps for much longer than it used to has other things to wait for.
-        let in_turn = task.asleep.is_some_and(|asleep| asleep <= mean_block(&rounds).saturating_mul(4));
-        let phase = emit::on_and_on(phases, Some(&rounds), voice).filter(|_| in_turn);
-        self.going_round += usize::from(phase.is_some());
-        phase
     }
 
     /// Says which tasks go on, and until when.

@@ -3,9 +3,9 @@
 use super::identity::{Identity, Speaker, session};
 use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
-use super::sequence::{NOBODY, TaskIx, Token};
+use super::sequence::{NOBODY, TaskIx, Token, last_rounds, mean_block};
 use super::{ModelBuilder, Options, Report, emit};
-use crate::{Global, Group, NO_SESSION, Props, Recorded, TaskDef, Workload};
+use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +21,20 @@ fn beginning(task: &Task) -> (Nanos, &[Token]) {
         (Begin::After(0), Some((&Token::Block { length, waker: NOBODY }, rest))) => (length, rest),
         (Begin::After(after) | Begin::Forked { after, .. }, _) => (after, &task.sequence),
     }
+}
+
+/// What a task goes on with until the run ends: its work, or the rounds of work and sleep that it was in.
+fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Option<Phase> {
+    if *end == End::Work {
+        return None;
+    }
+    if task.goes_on {
+        return emit::on_and_on(phases, None, voice);
+    }
+    let (asleep, rounds) = (task.asleep?, last_rounds(&task.sequence)?);
+    // One that sleeps for much longer than it used to has other things to wait for.
+    let in_turn = asleep <= mean_block(&rounds).saturating_mul(4);
+    in_turn.then(|| emit::on_and_on(phases, Some(&rounds), voice)).flatten()
 }
 
 /// The keys of the tasks that are woken as by a pipe or a socket.
@@ -74,8 +88,9 @@ impl ModelBuilder {
             let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
-            if end != End::Work {
-                phases.extend(report.goes_on(task, &phases, &voice));
+            if let Some(phase) = goes_on(&end, task, &phases, &voice) {
+                *(if task.goes_on { &mut report.going_on } else { &mut report.going_round }) += 1;
+                phases.push(phase);
             }
             let (name, loops) = (keys[ix].clone(), Some(1));
             let session = sessions.of_task(task);
