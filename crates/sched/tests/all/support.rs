@@ -192,6 +192,13 @@ pub fn simulate(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, Stri
     simulate_how(kernel, machine, load, set, &How { duration: Some(duration), seed: 1, skip_ticks: true })
 }
 
+/// Simulates a load for so many ms, with a tick each ms.
+pub fn simulate_at_1000_hz(kernel: &str, machine: &str, load: &Load, set: &[(&str, &str)], ms: Nanos) -> Accounts {
+    let mut all = vec![("hz", "1000".to_owned())];
+    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    simulate(kernel, &bare(machine), load, &all, ms * MS)
+}
+
 pub fn simulate_how(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], how: &How) -> Accounts {
     let kernel = kernels::find(kernel).expect("a kernel");
     let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();

@@ -1,7 +1,7 @@
 //! The differences between the fair schedulers of neighbouring releases, in schedules small enough to follow by hand.
 //! The tick is 1 ms, nothing has a cost, virtual runtimes (v) and deadlines (d) are in ms.
 
-use crate::support::{bare, exactly, forever, hog, simulate};
+use crate::support::{exactly, forever, hog, simulate_at_1000_hz};
 use schedlab_base::{Nanos, Payload};
 use schedlab_sim::program::{Load, Op, TaskSpec};
 
@@ -22,9 +22,7 @@ fn load(tasks: Vec<TaskSpec>) -> Load {
 
 /// Returns the tasks that ran and from when on, in ms: `0 A, 7 B`.
 fn schedule_with(kernel: &str, set: &[(&str, &str)], load: &Load, ms: Nanos) -> String {
-    let mut all = vec![("hz", "1000".to_owned())];
-    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    let accounts = simulate(kernel, &bare("up"), load, &all, ms * MS);
+    let accounts = simulate_at_1000_hz(kernel, "up", load, set, ms);
     let lines = accounts.events.iter().filter_map(|e| match e.what {
         Payload::Switch { next: 0, .. } => Some(format!("{} -", e.time as f64 / 1e6)),
         Payload::Switch { next, .. } => Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1])),

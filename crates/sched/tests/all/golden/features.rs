@@ -4,7 +4,7 @@
 mod hrtick;
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, bare, exactly, forever, hog, once, pinned, simulate};
+use crate::support::{Accounts, MS, bare, exactly, forever, hog, once, pinned, simulate_at_1000_hz};
 use schedlab_base::{Event, Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
@@ -40,16 +40,10 @@ fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, ..Load::default() }
 }
 
-fn ran(kernel: &str, machine: &str, load: &Load, set: &[(&str, &str)], ms: Nanos) -> Accounts {
-    let mut all = vec![("hz", "1000".to_owned())];
-    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    simulate(kernel, &bare(machine), load, &all, ms * MS)
-}
-
 /// Returns what runs on CPU 0 and from when on, in ms to two places, which hides that slices lose nanoseconds as they
 /// are computed (`__calc_delta`).
 fn schedule(kernel: &str, load: &Load, set: &[(&str, &str)], ms: Nanos) -> String {
-    let accounts = ran(kernel, "up", load, set, ms);
+    let accounts = simulate_at_1000_hz(kernel, "up", load, set, ms);
     let lines = accounts.events.iter().filter_map(|e| match e.what {
         Payload::Switch { next, .. } => {
             let name = next.checked_sub(1).map_or("-", |p| &accounts.names[p as usize]);
@@ -204,7 +198,8 @@ fn first_cpu(accounts: &Accounts, name: &str) -> u32 {
 fn without_affine_wakeups_a_task_wakes_where_it_slept() {
     // select_task_rq_fair(): want_affine stays 0, and no domain has SD_BALANCE_WAKE.
     let cpu = |affine| {
-        let accounts = ran("linux-2.6.32", "2x1x1", &waker_and_sleeper(), &[("AFFINE_WAKEUPS", affine)], 105);
+        let accounts =
+            simulate_at_1000_hz("linux-2.6.32", "2x1x1", &waker_and_sleeper(), &[("AFFINE_WAKEUPS", affine)], 105);
         first_cpu(&accounts, "S")
     };
     assert_eq!(["1", "0"].map(cpu), [0, 1]);
@@ -222,7 +217,7 @@ fn woken_in_a_group(beside: bool, set: &[(&str, &str)]) -> u32 {
     tasks.extend((0..2).filter(|_| beside).map(|cpu| pinned(hog(&format!("H{cpu}"), 0), cpu)));
     let groups = vec![GroupSpec { path: "/g".into(), shares: 1024, ..GroupSpec::default() }];
     let load = Load { sems: vec!["sem".into()], groups, ..self::load(tasks) };
-    first_cpu(&ran("linux-2.6.32", "2x1x1", &load, set, 12), "S")
+    first_cpu(&simulate_at_1000_hz("linux-2.6.32", "2x1x1", &load, set, 12), "S")
 }
 
 #[test]
@@ -248,7 +243,7 @@ fn lb_min_leaves_light_tasks_until_balancing_has_failed() {
         let hogs = (0..4).map(|i| on(hog(&format!("h{i}"), 19), 0));
         let load = load(hogs.chain([pinned(nice(once("P", vec![us(20_000)]), 19), 1)]).collect());
         let first = |min| {
-            let accounts = ran(kernel, "2x1x1", &load, &[("LB_MIN", min)], 100);
+            let accounts = simulate_at_1000_hz(kernel, "2x1x1", &load, &[("LB_MIN", min)], 100);
             accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { .. })).expect("tasks move").time / MS
         };
         assert_eq!(first("0"), 20, "{kernel}");
@@ -261,7 +256,7 @@ fn lb_min_leaves_light_tasks_until_balancing_has_failed() {
         let hogs = (0..4).map(|i| on(light(format!("h{i}")), 0));
         let load = load(hogs.chain((0..2).map(|i| pinned(light(format!("p{i}")), 1))).collect());
         let first = |min| {
-            let accounts = ran(kernel, "2x1x1", &load, &[("LB_MIN", min)], 100);
+            let accounts = simulate_at_1000_hz(kernel, "2x1x1", &load, &[("LB_MIN", min)], 100);
             accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { .. })).expect("tasks move").time / MS
         };
         assert_eq!(["0", "1"].map(first), [10, 41], "{kernel}");
@@ -295,7 +290,7 @@ fn buddies_moved(kernel: &str, next: bool, hot: &str) -> usize {
     let cost = costs.into_iter().find(|name| find(kernel).unwrap().tunable(name).is_some()).expect("a cost");
     let moves = |phase: &u64| {
         let set = [("CACHE_HOT_BUDDY", hot), (cost, "0"), ("NEXT_BUDDY", if next { "1" } else { "0" })];
-        let accounts = ran(kernel, "2x1x1", &many_beside(3_200 + phase * 1_000, !next), &set, 130);
+        let accounts = simulate_at_1000_hz(kernel, "2x1x1", &many_beside(3_200 + phase * 1_000, !next), &set, 130);
         let (time, moved) = first_moved(&accounts);
         let w = accounts.names.iter().position(|name| name == "W").expect("W") as i32 + 1;
         let preempted = accounts.events.iter().rev().find_map(|e| match e.what {
@@ -330,7 +325,7 @@ fn lb_bias_does_not_mistake_a_nap_for_idleness() {
         let hogs = (0..n).map(|i| on(hog(&format!("h{i}"), 0), 0));
         let load = load(hogs.chain([pinned(hog("P", 0), 1), w]).collect());
         let count = |bias| {
-            let accounts = ran(kernel, "2x1x1", &load, &[("LB_BIAS", bias)], 2_000);
+            let accounts = simulate_at_1000_hz(kernel, "2x1x1", &load, &[("LB_BIAS", bias)], 2_000);
             accounts.events.iter().filter(|e| matches!(e.what, Payload::Migrate { .. })).count()
         };
         assert_eq!(count("1"), moves, "{kernel}");
@@ -354,7 +349,7 @@ fn without_attach_age_load_a_task_returns_as_it_was() {
     let load = Load { settings, sems: vec!["sem".into()], ..load(tasks) };
     for kernel in releases(v(5, 10)..v(7, 0)) {
         let last = |ages| {
-            let accounts = ran(kernel, "2", &load, &[("ATTACH_AGE_LOAD", ages)], 750);
+            let accounts = simulate_at_1000_hz(kernel, "2", &load, &[("ATTACH_AGE_LOAD", ages)], 750);
             let woken = accounts.events.iter().rev().find_map(|e| match e.what {
                 Payload::Wakeup { tid: 1, target, .. } => Some(target),
                 _ => None,
@@ -373,7 +368,8 @@ fn rt_runtime_share_lets_a_cpu_borrow() {
     (f.initial.policy, f.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
     let load = load(vec![f, pinned(hog("A", 0), 0)]);
     for kernel in releases(v(3, 10)..v(6, 12)) {
-        let had = |share| ran(kernel, "2", &load, &[("RT_RUNTIME_SHARE", share)], 1_000).named("F").run / MS;
+        let had =
+            |share| simulate_at_1000_hz(kernel, "2", &load, &[("RT_RUNTIME_SHARE", share)], 1_000).named("F").run / MS;
         assert_eq!(["1", "0"].map(had), [1_000, 951], "{kernel}");
     }
 }
@@ -395,7 +391,7 @@ fn searches(set: &[(&str, &str)]) -> u32 {
     let hogs = (1..7).map(|cpu| pinned(hog(&format!("H{cpu}"), 0), cpu));
     let tasks = [s, pinned(once("W", w), 0), t].into_iter().chain(hogs).collect();
     let load = Load { sems: vec!["s".into(), "t".into()], ..self::load(tasks) };
-    first_cpu(&ran("linux-5.10", "1x8x1", &load, set, 60), "T")
+    first_cpu(&simulate_at_1000_hz("linux-5.10", "1x8x1", &load, set, 60), "T")
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Interrupts, softirqs and stolen time: CPUs are busy without a task. The tick is 1 ms and nothing has a cost.
 
-use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_how};
+use crate::support::{MS, bare, exactly, forever, hog, simulate_at_1000_hz, simulate_how};
 use schedlab_base::{Nanos, Payload};
 use schedlab_sched::kernels::How;
 use schedlab_sim::program::{Amount, InterruptKind, InterruptSpec, Load, Op, Policy, Start, TaskSpec};
@@ -29,15 +29,9 @@ fn task(name: &str, program: Vec<Op>) -> TaskSpec {
     TaskSpec { name: name.into(), program, ..TaskSpec::default() }
 }
 
-fn simulated(kernel: &str, machine: &str, load: &Load, set: &[(&str, &str)], ms: Nanos) -> Accounts {
-    let mut all = vec![("hz", "1000".to_owned())];
-    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    simulate(kernel, &bare(machine), load, &all, ms * MS)
-}
-
 /// Returns the tasks that ran and from when on, in us.
 fn schedule(kernel: &str, load: &Load, set: &[(&str, &str)], ms: Nanos) -> String {
-    let accounts = simulated(kernel, "up", load, set, ms);
+    let accounts = simulate_at_1000_hz(kernel, "up", load, set, ms);
     let lines = accounts.events.iter().filter_map(|e| match e.what {
         Payload::Switch { next: 0, .. } => Some(format!("{} -", e.time / US)),
         Payload::Switch { next, .. } => Some(format!("{} {}", e.time / US, accounts.names[next as usize - 1])),
@@ -67,7 +61,7 @@ fn timers_wait_for_the_end_of_an_interrupt_but_not_of_a_softirq() {
     let program = vec![run(100), Op::Sleep(exactly(500 * US)), run(100)];
     let woken = |kind| {
         let load = load(vec![task("A", program.clone())], vec![once(kind, 500, 400)]);
-        let accounts = simulated("linux-6.12", "up", &load, &[], 5);
+        let accounts = simulate_at_1000_hz("linux-6.12", "up", &load, &[], 5);
         let woken = accounts.events.iter().rfind(|e| matches!(e.what, Payload::Wakeup { .. }));
         let ran = accounts.events.iter().rfind(|e| matches!(e.what, Payload::Switch { next: 1, .. }));
         (woken.expect("a wake-up").time / US, ran.expect("a switch").time / US)
@@ -86,7 +80,7 @@ fn who_is_interrupted_pays_unless_the_kernel_accounts_for_it() {
         let mut tasks = vec![hog("A", 0), hog("B", 0)];
         tasks[0].initial.policy = Some(policy);
         let load = load(tasks, interrupts.clone());
-        let accounts = simulated(kernel, "up", &load, set, 40);
+        let accounts = simulate_at_1000_hz(kernel, "up", &load, set, 40);
         accounts.named("A").run / US
     };
     let on = [("paravirt_time_accounting", "on")];
@@ -109,7 +103,7 @@ fn real_time_throttling_does_not_count_what_is_accounted_for() {
     fifo.initial.policy = Some(Policy::Fifo);
     fifo.initial.rt_priority = Some(10);
     let load = load(vec![fifo, hog("A", 0)], vec![steal]);
-    let ran = |set: &[(&str, &str)]| simulated("linux-6.1", "up", &load, set, 1_000).named("A").run / MS;
+    let ran = |set: &[(&str, &str)]| simulate_at_1000_hz("linux-6.1", "up", &load, set, 1_000).named("A").run / MS;
     assert!((43..46).contains(&ran(&[])), "{}", ran(&[]));
     assert_eq!(ran(&[("paravirt_time_accounting", "on")]), 0);
 }
@@ -122,7 +116,7 @@ fn a_cpu_with_interrupts_has_less_capacity() {
     let tasks = (0..3).map(|n| forever(&format!("h{n}"), 0, vec![run(1_000_000)])).collect();
     let load = load(tasks, vec![irq]);
     let on_cpu_0 = |set: &[(&str, &str)]| {
-        let accounts = simulated("linux-6.12", "2", &load, set, 4_000);
+        let accounts = simulate_at_1000_hz("linux-6.12", "2", &load, set, 4_000);
         let switches = accounts.events.iter().filter(|e| e.cpu == 0 && e.time > 500 * MS);
         switches.filter(|e| matches!(e.what, Payload::Switch { .. })).count()
     };
@@ -137,7 +131,7 @@ fn a_cpu_with_interrupts_has_less_capacity() {
 fn random_interrupts_take_their_part() {
     let irq = InterruptSpec { random: true, ..every(InterruptKind::Irq, 0, 0, 1_000, 100) };
     let load = load(vec![task("A", vec![run(900_000)])], vec![irq]);
-    let end = simulated("linux-6.12", "up", &load, &[], 2_000).named("A").run / MS;
+    let end = simulate_at_1000_hz("linux-6.12", "up", &load, &[], 2_000).named("A").run / MS;
     assert!((985..1_015).contains(&end), "{end}");
 }
 

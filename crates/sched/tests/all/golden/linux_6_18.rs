@@ -1,7 +1,7 @@
 //! What 6.18 does otherwise than 6.12, in schedules small enough to follow by hand. The tick is 1 ms, nothing has a
 //! cost, virtual runtimes (v) and deadlines (d) are in ms. Functions are those of kernel/sched/fair.c in 6.18.26.
 
-use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate};
+use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_at_1000_hz};
 use schedlab_base::{Nanos, Payload, TaskState};
 use schedlab_sim::program::{GroupSpec, Load, Op, Setting, TaskSpec};
 
@@ -31,9 +31,7 @@ fn once(name: &str, us: Nanos) -> TaskSpec {
 }
 
 fn accounts(kernel: &str, set: &[(&str, &str)], load: &Load, ms: Nanos) -> Accounts {
-    let mut all = vec![("hz", "1000".to_owned())];
-    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    simulate(kernel, &bare("up"), load, &all, ms * MS)
+    simulate_at_1000_hz(kernel, "up", load, set, ms)
 }
 
 /// Returns the tasks that ran and from when on, in ms: `0 A, 7 B`.

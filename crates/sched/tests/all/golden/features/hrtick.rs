@@ -1,8 +1,8 @@
 //! HRTICK, HRTICK_DL and DOUBLE_TICK: slices and budgets that end exactly where they end.
 
-use super::{at, batch, load, ran, schedule, us};
+use super::{at, batch, load, schedule, us};
 use crate::support::registry::releases;
-use crate::support::{MS, hog, once};
+use crate::support::{MS, hog, once, simulate_at_1000_hz};
 use schedlab_base::{Payload, v};
 use schedlab_sched::kernels::find;
 use schedlab_sim::program::{GroupSpec, Load, Policy};
@@ -79,7 +79,8 @@ fn ticks_leave_slices_to_the_timer_unless_double_tick_is_on() {
         load([hog("A", 0)].into_iter().chain(others).collect())
     };
     let ends = |kernel: &str, n, tick: &str, double| {
-        let accounts = ran(kernel, "up", &many(n), &[("tick_ns", tick), HRTICK, ("DOUBLE_TICK", double)], 3);
+        let accounts =
+            simulate_at_1000_hz(kernel, "up", &many(n), &[("tick_ns", tick), HRTICK, ("DOUBLE_TICK", double)], 3);
         let first = accounts.events.iter().find(|e| matches!(e.what, Payload::Switch { prev: 1, .. }));
         first.expect("A's turn ends").time
     };
