@@ -10,7 +10,8 @@ mod groups;
 mod rt_app;
 
 use crate::one_at_a_time;
-use schedlab_trace::read_all;
+use schedlab_base::Payload;
+use schedlab_trace::{Trace, read_all};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -149,6 +150,21 @@ fn assert_nothing_left(command: u32, processes: &[u32]) {
     }
 }
 
+/// The median time, in us, from when a task got a CPU until it left it.
+fn median_slice(trace: &Trace, tid: i64) -> f64 {
+    let (mut since, mut slices) = (None, Vec::new());
+    for event in &trace.events {
+        let Payload::Switch { prev, next, .. } = event.what else { continue };
+        if i64::from(next) == tid {
+            since = Some(event.time);
+        } else if i64::from(prev) == tid {
+            slices.extend(since.take().map(|since| event.time - since));
+        }
+    }
+    slices.sort_unstable();
+    slices[slices.len() / 2] as f64 / 1000.0
+}
+
 #[test]
 fn periodic_tasks_do_their_periods_and_their_work() {
     let Some(_guard) = may_record() else { return };
@@ -162,22 +178,24 @@ fn periodic_tasks_do_their_periods_and_their_work() {
     let file = workload(dir.path(), text);
     let document = json(&exec(&file, &["-d", "1s", "-o", trace.to_str().unwrap()]));
     let (tasks, own) = (recorded(&document), by_name(&document["execution"]["tasks"]));
+    let trace = read_all(&trace).unwrap();
     for name in ["beat-0", "beat-1"] {
         let (task, own) = (&tasks[name], &own[name]);
         let (bursts, took) = (own["bursts"]["count"].as_u64().unwrap(), own["bursts"]["took_us"].as_f64().unwrap());
         assert!((45..=51).contains(&bursts), "{own}");
         let wanted = own["bursts"]["wanted_us"].as_f64().unwrap();
         assert_eq!(wanted, bursts as f64 * 2000.0);
-        // A virtual machine's CPU can be taken away in the middle of a burst.
-        assert!(took >= wanted * 0.99 && took <= wanted * 1.3, "{own}");
-        let run = task["run_us"].as_f64().unwrap();
-        assert!(run >= took * 0.98 && run <= (took + 2000.0) * 1.1, "{run} us recorded, {took} us by its own clock");
+        // A virtual machine's CPU can be taken away at any moment, and the trace's clock goes on: a few bursts and slices may
+        // be of any length.
+        assert!(took >= wanted * 0.99 && own["bursts"]["error_us"]["p90"].as_f64().unwrap() <= 600.0, "{own}");
+        assert!(task["run_us"].as_f64().unwrap() >= took * 0.98, "{task}, {took} us by its own clock");
+        let slice = median_slice(&trace, own["tid"].as_i64().unwrap());
+        assert!((1960.0..2300.0).contains(&slice), "{slice} us in the median between two switches");
         assert!(task["voluntary"].as_u64().unwrap() >= bursts - 2, "{task}");
         assert_eq!(task["tid"], own["tid"]);
     }
     assert!(own.contains_key("a-name-of-more-than-15-bytes-1"));
     assert!(tasks.contains_key("a-name-of-more-than-15-bytes-1"), "the kernel cuts names, the trace does not");
-    let trace = read_all(&trace).unwrap();
     assert_eq!(trace.meta.notes["workload"], "w");
     assert_eq!(trace.meta.target.as_ref().unwrap().command.as_deref(), Some("w"));
     let span = document["total"]["span_us"].as_f64().unwrap();
