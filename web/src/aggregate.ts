@@ -37,7 +37,6 @@ class Bins {
   readonly time = Array.from({ length: 8 }, () => new Float64Array(TILE_BINS));
   readonly waited = new Float64Array(TILE_BINS);
   readonly task = new Uint32Array(TILE_BINS).fill(NONE);
-  readonly switches = new Uint32Array(TILE_BINS);
   private readonly longest = new Float64Array(TILE_BINS);
 
   constructor(
@@ -63,7 +62,6 @@ class Bins {
         this.longest[i] = time;
         this.task[i] = task;
       }
-      if (start >= this.from + i * this.bin) this.switches[i] = (this.switches[i] as number) + 1;
     });
   }
 
@@ -106,7 +104,6 @@ class Builder {
   private readonly state: number[] = [];
   private readonly task: number[] = [];
   private readonly shares: [number, number, number, number][] = [];
-  private readonly switches: number[] = [];
 
   add(
     row: number,
@@ -115,7 +112,6 @@ class Builder {
     state: number,
     task: number,
     shares: [number, number, number, number],
-    switches: number,
   ): void {
     this.row.push(row);
     this.start.push(start);
@@ -123,7 +119,6 @@ class Builder {
     this.state.push(state);
     this.task.push(task);
     this.shares.push(shares);
-    this.switches.push(switches);
   }
 
   finish(level: number, tile: number, first: number, count: number): Tile {
@@ -142,8 +137,7 @@ class Builder {
       waiting: share(1),
       blocked: share(2),
       unknown: share(3),
-      switches: Uint32Array.from(this.switches),
-      bytes: this.row.length * 21 + count * 4 + 256,
+      bytes: this.row.length * 17 + count * 4 + 256,
     };
   }
 }
@@ -199,8 +193,7 @@ function rowSpans(out: Builder, input: TileInput, row: number, from: number, to:
       state === State.blocked ? 1 : 0,
       state === State.unknown ? 1 : 0,
     ];
-    const switched = state === State.running && (spans.start[i] as number) >= from ? 1 : 0;
-    out.add(row, (start - from) / bin, (stop - start) / bin, state, spans.task[i] as number, shares, switched);
+    out.add(row, (start - from) / bin, (stop - start) / bin, state, spans.task[i] as number, shares);
   }
 }
 
@@ -253,15 +246,12 @@ function binned(out: Builder, input: TileInput, row: number, from: number, to: n
     const part = (state: number) => ((bins.time[state] as Float64Array)[i] as number) / total;
     const waits = input.steps ? (bins.waited[i] as number) / total : part(State.waiting);
     const width = Math.min(bin, to - from - i * bin) / bin;
-    out.add(
-      row,
-      i,
-      width,
-      bins.dominant(i),
-      bins.task[i] as number,
-      [part(State.running), waits, part(State.blocked), part(State.unknown)],
-      bins.switches[i] as number,
-    );
+    out.add(row, i, width, bins.dominant(i), bins.task[i] as number, [
+      part(State.running),
+      waits,
+      part(State.blocked),
+      part(State.unknown),
+    ]);
   }
 }
 
@@ -280,15 +270,12 @@ function groupBins(out: Builder, input: TileInput, row: number, from: number, to
     const whole = Math.min(bin, to - from - i * bin) * members;
     const part = (state: number) => ((bins.time[state] as Float64Array)[i] as number) / whole;
     const waits = input.steps ? (bins.waited[i] as number) / whole : part(State.waiting);
-    out.add(
-      row,
-      i,
-      Math.min(bin, to - from - i * bin) / bin,
-      bins.dominant(i),
-      NONE,
-      [part(State.running), waits, part(State.blocked), part(State.unknown)],
-      bins.switches[i] as number,
-    );
+    out.add(row, i, Math.min(bin, to - from - i * bin) / bin, bins.dominant(i), NONE, [
+      part(State.running),
+      waits,
+      part(State.blocked),
+      part(State.unknown),
+    ]);
   }
 }
 

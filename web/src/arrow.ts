@@ -2,6 +2,7 @@
 import { tableFromIPC, type Table } from "@uwdata/flechette";
 import {
   NONE,
+  ROWS_PER_TILE,
   TILE_BINS,
   type HeatTile,
   type MarkKind,
@@ -56,14 +57,8 @@ export function offsetsOf(rows: ArrayLike<number>, first: number, count: number)
   return offsets;
 }
 
-/** The tiles of an answer, each with its part of the columns. */
-export function tilesOf(
-  ipc: Uint8Array,
-  level: number,
-  tiles: readonly number[],
-  first: number,
-  count: number,
-): Tile[] {
+/** The tiles of an answer, each with its part of the columns: of each tile all chunks of rows. */
+export function tilesOf(ipc: Uint8Array, level: number, tiles: readonly number[], chunks: readonly number[]): Tile[] {
   const table = tableFromIPC(ipc);
   const columns = {
     start: column(table, "start", f32),
@@ -74,20 +69,21 @@ export function tilesOf(
     waiting: column(table, "waiting", u8),
     blocked: column(table, "blocked", u8),
     unknown: column(table, "unknown", u8),
-    switches: column(table, "switches", u32),
   };
-  const rows = column(table, "row", u32);
-  const spans = (metadata(table, "spans") ?? "").split(",").map(Number);
+  const spans = (metadata(table, "spans") ?? "").split(";").map((counts) => counts.split(",").map(Number));
   let from = 0;
-  return tiles.map((tile, i) => {
-    const to = from + (spans[i] ?? 0);
-    const part = <A extends Uint8Array | Uint32Array | Float32Array>(array: A) => array.subarray(from, to) as A;
-    const made: Tile = {
+  const made = (tile: number, chunk: number, counts: readonly number[]): Tile => {
+    const offsets = new Uint32Array(ROWS_PER_TILE + 1);
+    for (let row = 0; row < ROWS_PER_TILE; row++) offsets[row + 1] = (offsets[row] as number) + (counts[row] ?? 0);
+    const begin = from;
+    from += offsets[ROWS_PER_TILE] as number;
+    const part = <A extends Uint8Array | Uint32Array | Float32Array>(array: A) => array.subarray(begin, from) as A;
+    return {
       level,
       tile,
-      first,
-      count,
-      offsets: offsetsOf(part(rows), first, count),
+      first: chunk * ROWS_PER_TILE,
+      count: ROWS_PER_TILE,
+      offsets,
       start: part(columns.start),
       width: part(columns.width),
       state: part(columns.state),
@@ -96,12 +92,12 @@ export function tilesOf(
       waiting: part(columns.waiting),
       blocked: part(columns.blocked),
       unknown: part(columns.unknown),
-      switches: part(columns.switches),
-      bytes: (to - from) * 25 + count * 4 + 256,
+      bytes: (from - begin) * 17 + ROWS_PER_TILE * 4 + 256,
     };
-    from = to;
-    return made;
-  });
+  };
+  return tiles.flatMap((tile, i) =>
+    chunks.map((chunk, c) => made(tile, chunk, spans[i]?.slice(c * ROWS_PER_TILE, (c + 1) * ROWS_PER_TILE) ?? [])),
+  );
 }
 
 /** A column of bins, of which the stream may leave some out, as one array of `bins`. */

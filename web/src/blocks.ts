@@ -10,9 +10,11 @@ import { CanvasSurface } from "./surface";
 import type { Window } from "./source";
 
 const WIDTH = 256;
-const HEIGHT = 400;
+const HEIGHT = 100;
 /** For so many ms after the scale has changed, tiles are waited for rather than stood in for: most come sooner. */
 const PATIENCE = 250;
+/** So many blocks that show nothing are kept: making one takes longer than painting it. */
+const FREE = 128;
 
 interface Block {
   canvas: OffscreenCanvas;
@@ -44,6 +46,8 @@ export interface Viewport {
 export class Blocks {
   private now: Scale = { nsPerPixel: 0, blocks: new Map() };
   private before: Scale | null = null;
+  /** The columns of the last scale that have blocks. */
+  private columns: number[] = [];
   private settled = false;
   private free: Block[] = [];
   private changedAt = 0;
@@ -66,7 +70,7 @@ export class Blocks {
   }
 
   private release(scale: Scale): void {
-    for (const block of scale.blocks.values()) if (this.free.length < 16) this.free.push(block);
+    for (const block of scale.blocks.values()) this.give(block);
     scale.blocks.clear();
   }
 
@@ -79,11 +83,11 @@ export class Blocks {
 
   /** Draws the viewport within about `budget` ms; `complete` says whether another frame is needed. */
   draw(target: CanvasRenderingContext2D, layout: Layout, context: PaintContext, view: Viewport, budget: number): void {
-    const nsPerPixel = (view.window.to - view.window.from) / view.width;
+    const nsPerPixel = scaleOf(view);
     const begin = performance.now();
     this.frame++;
-    if (Math.abs(nsPerPixel / this.now.nsPerPixel - 1) > 1e-9) this.rescale(nsPerPixel, begin);
-    const zooming = this.gliding && begin - this.changedAt < 60 && this.before !== null;
+    if (!sameScale(nsPerPixel, this.now.nsPerPixel)) this.rescale(nsPerPixel, begin);
+    const zooming = this.zooming(begin);
     const left = Math.round(view.window.from / nsPerPixel);
     target.save();
     target.beginPath();
@@ -91,41 +95,51 @@ export class Blocks {
     target.clip();
     this.complete = !zooming;
     this.pending = zooming;
-    const columns: number[] = [];
-    for (let i = Math.floor(left / WIDTH); i * WIDTH < left + view.width; i++) columns.push(i);
     let painted = false;
-    for (
-      let j = Math.floor(view.top / HEIGHT);
-      j * HEIGHT < view.top + view.height && j * HEIGHT < layout.height;
-      j++
-    ) {
-      for (const i of columns) {
-        const late = zooming || (painted && performance.now() - begin > budget);
-        const soon = begin - this.changedAt < PATIENCE && this.soon(layout, context, i, j);
-        const block = this.block(layout, context, view, i, j, !late && !soon);
-        const [x, y] = [view.x + i * WIDTH - left, view.y + j * HEIGHT - view.top];
-        if (block.fresh) painted = true;
-        if (block.found) this.copy(target, block.found.canvas, x, y, view);
-        else this.stretch(target, view, i, j, x, y);
-        if (!block.found?.complete || block.late) this.complete = false;
-        if (block.late && !soon) this.pending = true;
-      }
+    const all = places(layout, view);
+    for (const [i, j] of all) {
+      const late = zooming || (painted && performance.now() - begin > budget);
+      const soon = begin - this.changedAt < PATIENCE && this.soon(layout, context, i, j);
+      const block = this.block(layout, context, view, i, j, !late && !soon);
+      const [x, y] = [view.x + i * WIDTH - left, view.y + j * HEIGHT - view.top];
+      if (block.fresh) painted = true;
+      if (block.found) this.copy(target, block.found.canvas, x, y, view);
+      else this.stretch(target, view, i, j, x, y);
+      if (!block.found?.complete || block.late) this.complete = false;
+      if (block.late && !soon) this.pending = true;
     }
     target.restore();
     if (this.complete) this.settled = true;
-    this.trim(columns.length * (Math.ceil(view.height / HEIGHT) + 1));
+    this.trim(all.length);
+  }
+
+  /** Paints blocks whose tiles are all there, for about `budget` ms, without showing them; whether there are more. */
+  prepare(layout: Layout, context: PaintContext, view: Viewport, budget: number): boolean {
+    const begin = performance.now();
+    // What another scale needs, the next frame will find out.
+    if (this.zooming(begin) || !sameScale(scaleOf(view), this.now.nsPerPixel)) return false;
+    for (const [i, j] of places(layout, view)) {
+      const found = this.now.blocks.get(`${i}/${j}`);
+      if (found && (found.complete || found.version === context.tiles.version)) continue;
+      if (!this.wanted(context, layout, i, j)) continue;
+      if (performance.now() - begin > budget) return true;
+      this.block(layout, context, view, i, j, true);
+    }
+    return false;
   }
 
   /** Asks for the tiles on both sides of what is seen, as far as panning by half of the width shows. */
   ahead(layout: Layout, context: PaintContext, view: Viewport): void {
-    const nsPerPixel = (view.window.to - view.window.from) / view.width;
-    const area = {
+    const nsPerPixel = scaleOf(view);
+    this.painter.want(context, placedIn(layout, view.top, view.height), {
       x: 0,
       width: 2 * view.width,
       from: view.window.from - (view.width / 2) * nsPerPixel,
       nsPerPixel,
-    };
-    this.painter.want(context, placedIn(layout, view.top, view.height), area);
+    });
+    // Blocks for the first zoom, which shows the last scale until they are painted.
+    const shown = Math.min(FREE, this.now.blocks.size);
+    while (this.free.length < shown) this.give(this.make(view.ratio));
   }
 
   private copy(target: CanvasRenderingContext2D, canvas: OffscreenCanvas, x: number, y: number, view: Viewport): void {
@@ -134,10 +148,16 @@ export class Blocks {
     target.drawImage(canvas, snap(x), snap(y), WIDTH, HEIGHT);
   }
 
+  /** Whether the scale changes all the time, so that painting for this one is not worth it. */
+  private zooming(now: number): boolean {
+    return this.gliding && now - this.changedAt < 60 && this.before !== null;
+  }
+
   private rescale(nsPerPixel: number, now: number): void {
     if (this.settled && this.now.blocks.size) {
       if (this.before) this.release(this.before);
       this.before = this.now;
+      this.columns = [...new Set([...this.now.blocks.keys()].map((key) => Number(key.split("/")[0])))];
     } else {
       this.release(this.now);
     }
@@ -153,7 +173,7 @@ export class Blocks {
     let fresh = false;
     const outdated = found && !found.complete && found.version !== context.tiles.version;
     const late = (!found || outdated) && !may;
-    if (found && !outdated && !found.complete) this.wanted(context, layout, i, j);
+    if (late || (found && !outdated && !found.complete)) this.wanted(context, layout, i, j);
     if ((!found || outdated) && may) {
       found = this.paint(found, layout, context, view, i, j);
       this.now.blocks.set(key, found);
@@ -174,8 +194,7 @@ export class Blocks {
   private stretched(i: number): number[] {
     if (!this.before) return [];
     const factor = this.before.nsPerPixel / this.now.nsPerPixel;
-    const all = [...this.before.blocks.keys()].map((key) => Number(key.split("/")[0]));
-    return [...new Set(all)].filter((b) => (b + 1) * factor > i && b * factor < i + 1);
+    return this.columns.filter((b) => (b + 1) * factor > i && b * factor < i + 1);
   }
 
   /** Asks again for the tiles of a block that still waits for some, so that they stay wanted; whether all are there. */
@@ -215,10 +234,17 @@ export class Blocks {
     return block;
   }
 
+  private give(block: Block): void {
+    if (this.free.length < FREE) this.free.push(block);
+  }
+
   private take(ratio: number): Block {
-    const [w, h] = [Math.round(WIDTH * ratio), Math.round(HEIGHT * ratio)];
     const known = this.free.pop();
-    if (known && known.canvas.width === w && known.canvas.height === h) return known;
+    return known?.canvas.width === Math.round(WIDTH * ratio) ? known : this.make(ratio);
+  }
+
+  private make(ratio: number): Block {
+    const [w, h] = [Math.round(WIDTH * ratio), Math.round(HEIGHT * ratio)];
     const canvas = new OffscreenCanvas(w, h);
     const context = canvas.getContext("2d", { alpha: false }) as OffscreenCanvasRenderingContext2D;
     context.scale(ratio, ratio);
@@ -261,9 +287,27 @@ export class Blocks {
     const oldest = [...blocks].sort((a, b) => a[1].used - b[1].used).slice(0, blocks.size - visible * 2);
     for (const [key, block] of oldest) {
       blocks.delete(key);
-      if (this.free.length < 16) this.free.push(block);
+      this.give(block);
     }
   }
+}
+
+/** How many ns a pixel is. */
+function scaleOf({ window, width }: Viewport): number {
+  return (window.to - window.from) / width;
+}
+
+function sameScale(a: number, b: number): boolean {
+  return Math.abs(a / b - 1) <= 1e-9;
+}
+
+/** Which blocks are seen: column and row. */
+function places(layout: Layout, view: Viewport): [number, number][] {
+  const left = Math.round(view.window.from / scaleOf(view));
+  const all: [number, number][] = [];
+  for (let j = Math.floor(view.top / HEIGHT); j * HEIGHT < Math.min(view.top + view.height, layout.height); j++)
+    for (let i = Math.floor(left / WIDTH); i * WIDTH < left + view.width; i++) all.push([i, j]);
+  return all;
 }
 
 /** The rows between two heights. */

@@ -6,6 +6,7 @@ import {
   HIGHEST_CELL,
   NONE,
   State,
+  ROWS_PER_TILE,
   TILE_BINS,
   UNKNOWN_CELL,
   type At,
@@ -131,12 +132,13 @@ export class Bundled implements Source {
     by: By,
     level: number,
     tiles: readonly number[],
-    first: number,
-    count: number,
+    chunks: readonly number[],
   ): Promise<Tile[]> {
     const { rows, spans, steps, end } = this.of(trace);
     const input = { rows: rows[by], spans: spans[by], steps: by === "cpu" ? steps : null, end };
-    return tiles.map((tile) => makeTile(input, level, tile, first, count));
+    return tiles.flatMap((tile) =>
+      chunks.map((chunk) => makeTile(input, level, tile, chunk * ROWS_PER_TILE, ROWS_PER_TILE)),
+    );
   }
 
   async overview(trace: number, bins: number, window: Window): Promise<Overview> {

@@ -2,7 +2,7 @@
 import { heatColor, type Theme } from "./palette";
 import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type Window } from "./source";
 import type { Surface } from "./surface";
-import { levelOf, tileSpan, type Tiles } from "./tiles";
+import { levelOf, tilesBetween, tileSpan, type Tiles } from "./tiles";
 
 /** More rows than this share a row of the picture. */
 const MOST_ROWS = 128;
@@ -55,8 +55,7 @@ export class Heat {
     const group = this.group(view.cpus);
     surface.rect("panel", x, y, width, height);
     surface.clip(x, y, width, height);
-    const to = Math.min(view.window.to, view.end);
-    for (let k = Math.max(0, Math.floor(view.window.from / span)); k * span < to; k++) {
+    for (const k of tilesBetween(view.window.from, Math.min(view.window.to, view.end), level)) {
       const exact = this.tiles.heat(view.trace, view.of, level, k, group);
       const tile = exact ?? this.tiles.heatStandIn(view.trace, view.of, level, k, group);
       if (!tile) continue;
@@ -74,9 +73,8 @@ export class Heat {
   ahead(width: number, view: HeatView): void {
     const { from, to } = view.window;
     const level = levelOf((to - from) / width);
-    const span = tileSpan(level);
     const half = (to - from) / 2;
-    for (let k = Math.max(0, Math.floor((from - half) / span)); k * span < Math.min(to + half, view.end); k++)
+    for (const k of tilesBetween(from - half, Math.min(to + half, view.end), level))
       this.tiles.heat(view.trace, view.of, level, k, this.group(view.cpus));
   }
 
@@ -117,25 +115,39 @@ function paint(tile: HeatTile, highest: number, theme: Theme): OffscreenCanvas {
   const canvas = new OffscreenCanvas(TILE_BINS, rows);
   const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
   const pixels = context.createImageData(TILE_BINS, rows);
-  // One number a pixel: red, green, blue and opacity in the order of the bytes.
   const cells = new Uint32Array(pixels.data.buffer);
-  const number = ([r, g, b]: [number, number, number]) =>
-    new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0] ?? 0;
-  const colors = Uint32Array.from({ length: 65 }, (_, i) => number(heatColor(theme, i / 64)));
-  const gap = number(theme === "dark" ? [255, 106, 94] : [196, 39, 27]);
-  const paper = number(theme === "dark" ? [18, 22, 27] : [255, 255, 255]);
-  // One task is a colour of its own whatever the highest: the root spreads the low values. One of 16 cells has no colour
-  // of its own beside its neighbours.
-  const root = Math.sqrt(tile.highest / HIGHEST_CELL / Math.max(1, highest)) * 64;
-  const colorOf = Uint32Array.from({ length: 4096 }, (_, i) => {
-    const share = Math.min(64, Math.max(1, Math.round(root * Math.sqrt(16 * i + 8))));
-    return colors[share] as number;
-  });
+  const gap = packed(theme === "dark" ? [255, 106, 94] : [196, 39, 27]);
+  const paper = packed(theme === "dark" ? [18, 22, 27] : [255, 255, 255]);
+  const colors = colorsOf(tile.highest / Math.max(1, highest), theme);
   for (let i = 0; i < tile.cell.length; i++) {
     const cell = tile.cell[i] as number;
     if (cell === UNKNOWN_CELL) cells[i] = (i + Math.floor(i / TILE_BINS)) % 4 < 2 ? gap : paper;
-    else cells[i] = (cell ? colorOf[cell >> 4] : colors[0]) as number;
+    else cells[i] = colors[(cell + 15) >> 4] as number;
   }
   context.putImageData(pixels, 0, 0);
   return canvas;
+}
+
+/** One number a pixel: red, green, blue and opacity in the order of the bytes. */
+function packed([r, g, b]: [number, number, number]): number {
+  return new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0] ?? 0;
+}
+
+let known: { share: number; theme: Theme; colors: Uint32Array } | null = null;
+
+/**
+ * The colours of cells of which the highest is this share of the strongest colour's value: of 0, and of 16 neighbours
+ * each. One task is a colour of its own whatever the highest: the root spreads the low values. The tiles of a picture
+ * mostly share these.
+ */
+function colorsOf(share: number, theme: Theme): Uint32Array {
+  if (known?.share === share && known.theme === theme) return known.colors;
+  const all = Array.from({ length: 65 }, (_, i) => packed(heatColor(theme, i / 64)));
+  const root = Math.sqrt(share / HIGHEST_CELL) * 64;
+  const colors = Uint32Array.from({ length: 4097 }, (_, i) => {
+    const place = i && Math.min(64, Math.max(1, Math.round(root * Math.sqrt(16 * i - 8))));
+    return all[place] as number;
+  });
+  known = { share, theme, colors };
+  return colors;
 }

@@ -1,26 +1,27 @@
 /** The server of `schedlab view`. Every address is relative to the page's folder, which contains the token. */
 import { heatOf, marksOf, overviewOf, seriesOf, tilesOf } from "./arrow";
-import type {
-  At,
-  By,
-  Document,
-  Edge,
-  Explained,
-  Found,
-  HeatTile,
-  List,
-  ListKind,
-  MarkKind,
-  Marks,
-  Notices,
-  Overview,
-  Rows,
-  Series,
-  Source,
-  Tile,
-  Traces,
-  Wait,
-  Window,
+import {
+  ROWS_PER_TILE,
+  type At,
+  type By,
+  type Document,
+  type Edge,
+  type Explained,
+  type Found,
+  type HeatTile,
+  type List,
+  type ListKind,
+  type MarkKind,
+  type Marks,
+  type Notices,
+  type Overview,
+  type Rows,
+  type Series,
+  type Source,
+  type Tile,
+  type Traces,
+  type Wait,
+  type Window,
 } from "./source";
 
 type Query = Record<string, string | number>;
@@ -83,12 +84,12 @@ export class Http implements Source {
     by: By,
     level: number,
     tiles: readonly number[],
-    first: number,
-    count: number,
+    chunks: readonly number[],
     signal: AbortSignal,
   ): Promise<Tile[]> {
-    const query = { by, level, tile: tiles.join(), first, count };
-    return tilesOf(await bytes(`${trace}/tiles`, query, signal), level, tiles, first, count);
+    const rows = chunks.map((chunk) => `${chunk * ROWS_PER_TILE}-${(chunk + 1) * ROWS_PER_TILE - 1}`);
+    const query = { by, level, tile: tiles.join(), rows: rows.join() };
+    return tilesOf(await bytes(`${trace}/tiles`, query, signal), level, tiles, chunks);
   }
 
   async overview(trace: number, bins: number, window: Window): Promise<Overview> {

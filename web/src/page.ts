@@ -21,6 +21,9 @@ import { count, duration } from "./units";
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
+/** While other tiles are awaited, what has arrived is shown after so many ms. */
+const TOGETHER = 40;
+
 export class Page implements App, Commands {
   readonly traces: Trace[];
   readonly axis = new Axis(() => this.moved());
@@ -50,7 +53,7 @@ export class Page implements App, Commands {
     this.traces = given.traces.map((info) => new Trace(info));
     this.tiles = new Tiles(
       source,
-      () => this.redraw(),
+      () => this.arrived(),
       (message) => this.fail(message),
     );
     this.panel = new Panel(this);
@@ -223,6 +226,8 @@ export class Page implements App, Commands {
 
   private draw(): void {
     this.frame = 0;
+    window.clearTimeout(this.later);
+    this.later = 0;
     const begin = performance.now();
     if (!this.measured) {
       this.measured = true;
@@ -247,6 +252,23 @@ export class Page implements App, Commands {
     }
     document.body.dataset.frame = (performance.now() - begin).toFixed(2);
     if (again) this.redraw();
+  }
+
+  private turn = 0;
+  private later = 0;
+
+  /**
+   * Paints what tiles have brought, in short turns between frames: the frame that shows it only copies then. While more
+   * is on its way, what there is is shown a little later, since each frame holds the rest up.
+   */
+  private arrived(): void {
+    this.turn ||= window.setTimeout(() => {
+      this.turn = 0;
+      const more = this.all.map((pane) => pane.paint()).includes(true);
+      if (more) this.arrived();
+      else if (!this.tiles.busy) this.redraw();
+      else this.later ||= window.setTimeout(() => this.redraw(), TOGETHER);
+    });
   }
 
   /** When all is shown and nothing has moved for a while, what panning would show next is fetched. */

@@ -3,7 +3,7 @@ import { HUES, STATE_STYLE, type Style } from "./palette";
 import { ROW_HEIGHT, type Placed } from "./rows";
 import { NONE, ROWS_PER_TILE, State, TILE_BINS, type Tile } from "./source";
 import { fit, textWidth, type Surface } from "./surface";
-import { levelOf, tileSpan, type Tiles } from "./tiles";
+import { levelOf, tilesBetween, tileSpan, type Tiles } from "./tiles";
 import { duration } from "./units";
 
 export interface PaintContext {
@@ -146,13 +146,11 @@ export class Painter {
   /** Asks for the tiles of these rows without drawing them; whether all are there. */
   want(context: PaintContext, placed: readonly Placed[], area: Area): boolean {
     const level = levelOf(area.nsPerPixel);
-    const span = tileSpan(level);
-    const to = Math.min(area.from + area.width * area.nsPerPixel, context.end);
-    const first = Math.max(0, Math.floor(area.from / span));
+    const numbers = tilesBetween(area.from, Math.min(area.from + area.width * area.nsPerPixel, context.end), level);
     let complete = true;
     for (const { row, by } of placed) {
       if (!row) continue;
-      for (let k = first; k * span < to; k++)
+      for (const k of numbers)
         if (!context.tiles.tile(context.trace, by, level, k, Math.floor(row.row / ROWS_PER_TILE))) complete = false;
     }
     return complete;
@@ -169,7 +167,7 @@ export class Painter {
     const chunk = Math.floor(row / ROWS_PER_TILE);
     const to = Math.min(area.from + area.width * area.nsPerPixel, context.end);
     let complete = true;
-    for (let k = Math.max(0, Math.floor(area.from / span)); k * span < to; k++) {
+    for (const k of tilesBetween(area.from, to, level)) {
       let tile = context.tiles.tile(context.trace, placed.by, level, k, chunk);
       if (!tile) {
         complete = false;

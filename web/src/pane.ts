@@ -329,7 +329,7 @@ export class Pane {
     };
   }
 
-  /** Asks for what panning would show next. */
+  /** Prepares for what is likely to be seen next: panning by half of the width, or zooming. */
   ahead(): void {
     const { pinned, main } = this.viewports();
     this.app.tiles.ahead(() => {
@@ -337,6 +337,14 @@ export class Pane {
       this.blocks.main.ahead(this.main, this.context(), main);
       if (this.app.settings.heat) this.heat.ahead(this.plotWidth, this.heatView());
     });
+  }
+
+  /** Paints some of the lanes that the next frame will show; whether more could be painted. */
+  paint(): boolean {
+    const { pinned, main } = this.viewports();
+    const context = this.context();
+    const more = this.blocks.pinned.prepare(this.pinned, context, pinned, BUDGET);
+    return this.blocks.main.prepare(this.main, context, main, BUDGET) || more;
   }
 
   private drawLanes(): boolean {

@@ -131,7 +131,6 @@ export interface Tile {
   waiting: Uint8Array;
   blocked: Uint8Array;
   unknown: Uint8Array;
-  switches: Uint32Array;
   bytes: number;
 }
 
@@ -300,14 +299,13 @@ export interface Source {
   readonly live: boolean;
   traces(): Promise<Traces>;
   rows(trace: number, by: By): Promise<Rows>;
-  /** Several tiles of the same rows. */
+  /** Tiles of chunks of `ROWS_PER_TILE` rows: of each tile all chunks. */
   tiles(
     trace: number,
     by: By,
     level: number,
     tiles: readonly number[],
-    first: number,
-    count: number,
+    chunks: readonly number[],
     signal: AbortSignal,
   ): Promise<Tile[]>;
   overview(trace: number, bins: number, window: Window): Promise<Overview>;
@@ -346,5 +344,5 @@ export interface Source {
 /** The bins of a tile. */
 export const TILE_BINS = 512;
 
-/** How many rows one request of tiles covers. */
-export const ROWS_PER_TILE = 64;
+/** How many rows a tile has; a request asks for those of all rows that are seen. */
+export const ROWS_PER_TILE = 16;

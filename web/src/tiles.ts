@@ -1,5 +1,5 @@
 /** The tiles that were fetched, bounded in memory, and those under way. */
-import { ROWS_PER_TILE, TILE_BINS, type By, type HeatTile, type Source, type Tile } from "./source";
+import { TILE_BINS, type By, type HeatTile, type Source, type Tile } from "./source";
 
 /** The level whose bins are nearest to one pixel. */
 export function levelOf(nsPerPixel: number): number {
@@ -9,6 +9,13 @@ export function levelOf(nsPerPixel: number): number {
 /** The length of a tile of a level, in ns. */
 export function tileSpan(level: number): number {
   return TILE_BINS * 2 ** level;
+}
+
+/** The numbers of a level's tiles between two instants. */
+export function tilesBetween(from: number, to: number, level: number): number[] {
+  const span = tileSpan(level);
+  const first = Math.max(0, Math.floor(from / span));
+  return Array.from({ length: Math.max(0, Math.ceil(to / span) - first) }, (_, i) => first + i);
 }
 
 interface Sized {
@@ -65,14 +72,19 @@ const COARSER = 8;
 /** How many tiles are asked for at once at most. */
 const MOST_TOGETHER = 8;
 
-/** Fetches tiles of one kind: of the same trace, rows and level. */
-type Fetch = (tiles: readonly number[], signal: AbortSignal) => Promise<void>;
+function keyOf(batch: string, tile: number, chunk: number): string {
+  return `${batch}/${chunk}/${tile}`;
+}
+
+/** Fetches tiles of one kind: of the same trace, sort of rows and level. */
+type Fetch = (tiles: readonly number[], chunks: readonly number[], signal: AbortSignal) => Promise<void>;
 
 interface Request {
   key: string;
-  /** What is fetched together: tiles that differ by their number only. */
+  /** What can be fetched together: tiles that differ by their number and their chunk of rows only. */
   batch: string;
   tile: number;
+  chunk: number;
   run: Fetch;
   /** The frame in which it was last wanted. */
   wanted: number;
@@ -86,8 +98,8 @@ interface Flight {
 }
 
 /**
- * Fetches of which few run at once; what nobody wants any more is dropped. Tiles beside each other are fetched together,
- * since a request costs the browser more than a tile.
+ * Fetches of which few run at once; what nobody wants any more is dropped. Tiles beside and below each other are fetched
+ * together, since a request costs the browser more than a tile.
  */
 class Queue {
   private readonly waiting = new Map<string, Request>();
@@ -97,7 +109,10 @@ class Queue {
   /** What is wanted from now on is not shown yet. */
   ahead = false;
 
-  constructor(private readonly failed: (error: unknown) => void) {}
+  constructor(
+    private readonly arrived: () => void,
+    private readonly failed: (error: unknown) => void,
+  ) {}
 
   /** How many are on their way that something waits for. */
   get busy(): number {
@@ -105,20 +120,15 @@ class Queue {
     return count(this.waiting) + count(this.running);
   }
 
-  /** Whether something that is shown waits for one of these. */
-  awaited(keys: readonly string[]): boolean {
-    return keys.some((key) => this.running.get(key)?.ahead === false);
-  }
-
-  want(batch: string, tile: number, run: Fetch): void {
-    const key = `${batch}/${tile}`;
+  want(batch: string, tile: number, chunk: number, run: Fetch): void {
+    const key = keyOf(batch, tile, chunk);
     const known = this.running.get(key) ?? this.waiting.get(key);
     if (known) {
       known.wanted = this.frame;
       known.ahead &&= this.ahead;
       return;
     }
-    this.waiting.set(key, { key, batch, tile, run, wanted: this.frame, ahead: this.ahead });
+    this.waiting.set(key, { key, batch, tile, chunk, run, wanted: this.frame, ahead: this.ahead });
   }
 
   /** Starts what was wanted in this frame, and drops the rest. */
@@ -126,15 +136,27 @@ class Queue {
     for (const request of this.waiting.values()) if (request.wanted < this.frame - 1) this.waiting.delete(request.key);
     for (const request of this.waiting.values()) {
       if (this.flights.size >= AT_ONCE) break;
-      if (request.ahead) continue;
-      const together = [...this.waiting.values()].filter(({ batch, ahead }) => batch === request.batch && !ahead);
-      this.start(together.slice(0, MOST_TOGETHER));
+      if (!request.ahead) this.start(this.together(request, MOST_TOGETHER));
     }
     // What nothing waits for comes one by one, so that what is wanted meanwhile need not wait long.
     const [next] = this.waiting.values();
-    if (next && !this.flights.size) this.start([next]);
+    if (next && !this.flights.size) this.start(this.together(next, 1));
     for (const { requests, abort } of this.flights)
       if (requests.every(({ wanted }) => wanted < this.frame - 40)) abort.abort();
+  }
+
+  /** What is fetched with this one: up to so many tiles of its rows, and other rows that lack the same ones. */
+  private together({ batch, chunk, ahead }: Request, most: number): Request[] {
+    const chunks = new Map<number, Request[]>();
+    for (const request of this.waiting.values()) {
+      if (request.batch !== batch || request.ahead !== ahead) continue;
+      chunks.set(request.chunk, [...(chunks.get(request.chunk) ?? []), request]);
+    }
+    const [first, ...others] = [chunk, ...chunks.keys()].map((one) =>
+      (chunks.get(one) ?? []).sort((a, b) => a.tile - b.tile).slice(0, most),
+    ) as [Request[], ...Request[][]];
+    const same = others.filter((one) => one.map(({ tile }) => tile).join() === first.map(({ tile }) => tile).join());
+    return same.flat();
   }
 
   private start(requests: Request[]): void {
@@ -144,9 +166,11 @@ class Queue {
       this.waiting.delete(request.key);
       this.running.set(request.key, request);
     }
-    const tiles = requests.map(({ tile }) => tile).sort((a, b) => a - b);
+    const sorted = (of: number[]) => [...new Set(of)].sort((a, b) => a - b);
+    const tiles = sorted(requests.map(({ tile }) => tile));
+    const chunks = sorted(requests.map(({ chunk }) => chunk));
     (requests[0] as Request)
-      .run(tiles, flight.abort.signal)
+      .run(tiles, chunks, flight.abort.signal)
       .catch((error: unknown) => {
         if (!flight.abort.signal.aborted) this.failed(error);
       })
@@ -154,6 +178,7 @@ class Queue {
         this.flights.delete(flight);
         for (const { key } of requests) this.running.delete(key);
         this.pump();
+        if (requests.some(({ ahead }) => !ahead)) this.arrived();
       });
   }
 }
@@ -186,10 +211,10 @@ export class Tiles {
 
   constructor(
     private readonly source: Source,
-    private readonly arrived: () => void,
+    arrived: () => void,
     failed: (message: string) => void,
   ) {
-    this.queue = new Queue((error) => failed(error instanceof Error ? error.message : String(error)));
+    this.queue = new Queue(arrived, (error) => failed(error instanceof Error ? error.message : String(error)));
   }
 
   get bytes(): number {
@@ -230,9 +255,8 @@ export class Tiles {
   }
 
   private look(trace: number, by: By, level: number, tile: number, chunk: number): Tile | undefined {
-    const batch = `${this.list(trace, by)}/${level}/${chunk}`;
-    return this.found(this.spans, batch, tile, async (tiles, signal) => {
-      const made = await this.source.tiles(trace, by, level, tiles, chunk * ROWS_PER_TILE, ROWS_PER_TILE, signal);
+    return this.found(this.spans, `${this.list(trace, by)}/${level}`, tile, chunk, async (tiles, chunks, signal) => {
+      const made = await this.source.tiles(trace, by, level, tiles, chunks, signal);
       this.version++;
       return made;
     });
@@ -242,21 +266,21 @@ export class Tiles {
     held: Lru<T>,
     batch: string,
     tile: number,
-    get: (tiles: readonly number[], signal: AbortSignal) => Promise<T[]>,
+    chunk: number,
+    get: (tiles: readonly number[], chunks: readonly number[], signal: AbortSignal) => Promise<T[]>,
   ): T | undefined {
-    const key = `${batch}/${tile}`;
+    const key = keyOf(batch, tile, chunk);
     const found = held.get(key);
     if ((!found || this.stale.has(key)) && !this.broken.has(key))
-      this.queue.want(batch, tile, async (tiles, signal) => {
-        const keys = tiles.map((one) => `${batch}/${one}`);
+      this.queue.want(batch, tile, chunk, async (tiles, chunks, signal) => {
+        const keys = tiles.flatMap((one) => chunks.map((other) => keyOf(batch, one, other)));
         try {
-          (await get(tiles, signal)).forEach((made, i) => held.set(keys[i] as string, made));
+          (await get(tiles, chunks, signal)).forEach((made, i) => held.set(keys[i] as string, made));
         } catch (error) {
           if (!(error instanceof DOMException)) for (const one of keys) this.broken.add(one);
           throw error;
         }
         for (const one of keys) this.stale.delete(one);
-        if (this.queue.awaited(keys)) this.arrived();
       });
     return found;
   }
@@ -264,14 +288,14 @@ export class Tiles {
   /** A coarser tile that covers the same span, if one is there. */
   standIn(trace: number, by: By, level: number, tile: number, chunk: number): Tile | undefined {
     for (let up = 1; up <= COARSER; up++) {
-      const found = this.spans.get(`${this.list(trace, by)}/${level + up}/${chunk}/${Math.floor(tile / 2 ** up)}`);
+      const found = this.spans.get(keyOf(`${this.list(trace, by)}/${level + up}`, Math.floor(tile / 2 ** up), chunk));
       if (found) return found;
     }
     return undefined;
   }
 
   heat(trace: number, of: string, level: number, tile: number, group: number): HeatTile | undefined {
-    return this.found(this.heats, `${trace}/heat:${of}:${group}/${level}`, tile, (tiles, signal) =>
+    return this.found(this.heats, `${trace}/heat:${of}:${group}/${level}`, tile, 0, (tiles, _, signal) =>
       this.source.heat(trace, of, level, tiles, group, signal),
     );
   }
@@ -279,7 +303,7 @@ export class Tiles {
   /** A coarser tile of the heat map over the same span, if one is there. */
   heatStandIn(trace: number, of: string, level: number, tile: number, group: number): HeatTile | undefined {
     for (let up = 1; up <= COARSER; up++) {
-      const found = this.heats.get(`${trace}/heat:${of}:${group}/${level + up}/${Math.floor(tile / 2 ** up)}`);
+      const found = this.heats.get(keyOf(`${trace}/heat:${of}:${group}/${level + up}`, Math.floor(tile / 2 ** up), 0));
       if (found) return found;
     }
     return undefined;
@@ -288,8 +312,8 @@ export class Tiles {
   /** The trace has grown from `end` on: every tile that reaches beyond it is fetched again when it is next seen. */
   grown(trace: number, end: number): void {
     for (const key of [...this.spans.keys(), ...this.heats.keys()]) {
-      const [id, , level, ...rest] = key.split("/");
-      if (Number(id) === trace && (Number(rest.at(-1)) + 1) * tileSpan(Number(level)) > end) this.stale.add(key);
+      const [id, , level, , tile] = key.split("/").map(Number) as [number, number, number, number, number];
+      if (id === trace && (tile + 1) * tileSpan(level) > end) this.stale.add(key);
     }
   }
 

@@ -47,11 +47,6 @@ impl State {
             _ => Self::Unknown,
         }
     }
-
-    /// Whether the begin of such a span is a switch.
-    fn switches(self) -> bool {
-        matches!(self, Self::Idle | Self::Running)
-    }
 }
 
 /// A span.
@@ -67,13 +62,16 @@ pub struct Span {
     pub who: u32,
 }
 
+/// A state and who, as they are stored.
+fn word_of(state: State, who: u32) -> u32 {
+    (state as u32) << 29 | who.min(NONE)
+}
+
 /// What a stretch of time comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sums {
     /// The time in each state.
     pub time: [Nanos; STATES],
-    /// How many spans began that a switch begins.
-    pub switches: u32,
     /// The longest part of a running span.
     pub longest: Nanos,
     /// Who it was.
@@ -82,22 +80,22 @@ pub struct Sums {
 
 impl Default for Sums {
     fn default() -> Self {
-        Self { time: [0; STATES], switches: 0, longest: 0, who: NONE }
+        Self { time: [0; STATES], longest: 0, who: NONE }
     }
 }
 
 impl Sums {
-    fn add(&mut self, state: State, who: u32, length: Nanos, begins: bool) {
-        self.time[state as usize] += length;
-        self.switches += u32::from(begins && state.switches());
-        if state == State::Running && length > self.longest {
-            (self.longest, self.who) = (length, who);
+    /// A span's state and who, as they are stored.
+    fn add(&mut self, word: u32, length: Nanos) {
+        let state = (word >> 29) as usize;
+        self.time[state] += length;
+        if state == State::Running as usize && length > self.longest {
+            (self.longest, self.who) = (length, word & NONE);
         }
     }
 
     fn add_block(&mut self, block: &Self) {
         self.time.iter_mut().zip(block.time).for_each(|(sum, part)| *sum += part);
-        self.switches += block.switches;
         if block.longest > self.longest {
             (self.longest, self.who) = (block.longest, block.who);
         }
@@ -106,8 +104,8 @@ impl Sums {
     /// The state that took most of the time.
     #[must_use]
     pub fn dominant(&self) -> State {
-        let most = (0..STATES).max_by_key(|state| (self.time[*state], std::cmp::Reverse(*state)));
-        State::of(most.unwrap_or(0) as u32)
+        let most = (1..STATES).fold(0, |most, state| if self.time[state] > self.time[most] { state } else { most });
+        State::of(most as u32)
     }
 }
 
@@ -154,7 +152,7 @@ impl Spans {
     }
 
     fn append(&mut self, to: Nanos, state: State, who: u32) {
-        let (length, word) = (to - self.end, (state as u32) << 29 | who.min(NONE));
+        let (length, word) = (to - self.end, word_of(state, who));
         if self.what.last() == Some(&word) {
             // The longest part is that of the whole span, which may have begun earlier.
             let (block, first) = (self.blocks.len() - 1, self.starts[self.starts.len() - 1]);
@@ -167,11 +165,10 @@ impl Spans {
             if self.starts.len().is_multiple_of(BLOCK) {
                 self.blocks.push(Sums::default());
             }
-            let first = self.starts.is_empty();
             self.starts.push(self.end);
             self.what.push(word);
             let block = self.blocks.len() - 1;
-            self.blocks[block].add(state, who.min(NONE), length, !first);
+            self.blocks[block].add(word, length);
         }
         self.end = to;
     }
@@ -204,13 +201,18 @@ impl Spans {
     /// The span with this number; the one after the last is what lasts until `now`.
     #[must_use]
     pub fn get(&self, at: usize, now: Nanos) -> Option<Span> {
-        let Some(&from) = self.starts.get(at) else {
-            let lasts = at == self.starts.len() && now > self.end;
-            let (state, who) = self.tail.unwrap_or((State::Unknown, NONE));
-            return lasts.then_some(Span { from: self.end, to: now, state, who });
-        };
-        let (to, word) = (self.starts.get(at + 1).copied().unwrap_or(self.end), self.what[at]);
+        let from = self.starts.get(at).copied().unwrap_or(self.end);
+        let (to, word) = self.stored(at, now)?;
         Some(Span { from, to, state: State::of(word >> 29), who: word & NONE })
+    }
+
+    /// The end of the span with this number, and what it is.
+    fn stored(&self, at: usize, now: Nanos) -> Option<(Nanos, u32)> {
+        if let Some(word) = self.what.get(at) {
+            return Some((self.starts.get(at + 1).copied().unwrap_or(self.end), *word));
+        }
+        let lasts = at == self.what.len() && now > self.end;
+        lasts.then(|| (now, self.tail.map_or(NONE, |(state, who)| word_of(state, who))))
     }
 
     /// The number of the span at this instant.
@@ -248,12 +250,10 @@ impl Spans {
                     continue;
                 }
             }
-            let Some(span) = self.get(at, now) else { break };
-            let end = span.to.min(to);
-            let begins = span.from >= from && at > 0 && at < self.starts.len();
-            sums.add(span.state, span.who, end - time, begins);
+            let Some((end, word)) = self.stored(at, now) else { break };
+            sums.add(word, end.min(to) - time);
             time = end;
-            if span.to > to {
+            if end > to {
                 break;
             }
             at += 1;
@@ -294,15 +294,14 @@ mod tests {
                 let sums = spans.sums(pair[0], pair[1], now, &mut cursor);
                 let mut slow = Sums::default();
                 for span in spans.within(pair[0], pair[1], now) {
-                    let begins = span.from > 0 && span.from < spans.end() && spans.starts.contains(&span.from);
-                    slow.add(span.state, span.who, span.to - span.from, begins);
+                    slow.add(word_of(span.state, span.who), span.to - span.from);
                 }
-                prop_assert_eq!((sums.time, sums.switches, sums.longest), (slow.time, slow.switches, slow.longest));
+                prop_assert_eq!((sums.time, sums.longest), (slow.time, slow.longest));
                 prop_assert_eq!(sums.time.iter().sum::<u64>(), pair[1] - pair[0]);
                 all.add_block(&sums);
             }
             let whole = spans.sums(0, now, now, &mut 0);
-            prop_assert_eq!((all.time, all.switches), (whole.time, whole.switches));
+            prop_assert_eq!(all.time, whole.time);
         }
     }
 

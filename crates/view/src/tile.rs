@@ -39,67 +39,60 @@ impl Place {
 /// The columns of a tile.
 #[derive(Debug, Default)]
 struct Columns {
-    row: Vec<u32>,
     start: Vec<f32>,
     width: Vec<f32>,
     state: Vec<u8>,
     task: Vec<u32>,
     /// Running, waiting, blocked, unknown.
     shares: [Vec<u8>; 4],
-    switches: Vec<u32>,
+    /// How many spans each row has.
+    spans: Vec<usize>,
     /// The rows whose spans are exact.
     exact: Vec<u32>,
 }
 
-/// A part of a whole in 1/255, which is 0 or 255 only where that is exact.
+/// A part of a whole in 1/255, rounded, which is 0 or 255 only where that is exact.
 fn share(part: f64, whole: f64) -> u8 {
     if part <= 0.0 || whole <= 0.0 {
         0
     } else if part >= whole {
         255
     } else {
-        (part / whole * 255.0).round().clamp(1.0, 254.0) as u8
+        (part / whole * 255.0 + 0.5).clamp(1.0, 254.0) as u8
     }
 }
 
 impl Columns {
-    fn push(&mut self, row: u32, (start, width): (f32, f32), state: State, who: u32, shares: [u8; 4], switches: u32) {
-        self.row.push(row);
+    fn push(&mut self, (start, width): (f32, f32), state: State, who: u32, shares: [u8; 4]) {
         self.start.push(start);
         self.width.push(width);
         self.state.push(state as u8);
         self.task.push(if who == NONE { NOBODY } else { who });
         self.shares.iter_mut().zip(shares).for_each(|(column, share)| column.push(share));
-        self.switches.push(switches);
     }
 
     fn append(&mut self, mut other: Self) {
-        self.row.append(&mut other.row);
         self.start.append(&mut other.start);
         self.width.append(&mut other.width);
         self.state.append(&mut other.state);
         self.task.append(&mut other.task);
         self.shares.iter_mut().zip(&mut other.shares).for_each(|(column, more)| column.append(more));
-        self.switches.append(&mut other.switches);
     }
 
     fn finish(self, beside: &[(&str, String)]) -> Vec<u8> {
         let u32s = |column: Vec<u32>| Arc::new(UInt32Array::from(column)) as ArrayRef;
         let f32s = |column: Vec<f32>| Arc::new(Float32Array::from(column)) as ArrayRef;
         let u8s = |column: Vec<u8>| Arc::new(UInt8Array::from(column)) as ArrayRef;
-        let [running, waiting, blocked, unknown] = self.shares;
-        let columns = vec![
-            ("row", u32s(self.row)),
+        let mut columns = vec![
             ("start", f32s(self.start)),
             ("width", f32s(self.width)),
             ("state", u8s(self.state)),
             ("task", u32s(self.task)),
-            ("running", u8s(running)),
-            ("waiting", u8s(waiting)),
-            ("blocked", u8s(blocked)),
-            ("unknown", u8s(unknown)),
-            ("switches", u32s(self.switches)),
         ];
+        // Most tiles have nothing blocked and nothing unknown.
+        let shares = ["running", "waiting", "blocked", "unknown"].into_iter().zip(self.shares);
+        let some = shares.filter(|(_, shares)| shares.iter().any(|share| *share != 0));
+        columns.extend(some.map(|(name, shares)| (name, u8s(shares))));
         stream(columns, beside)
     }
 }
@@ -108,13 +101,14 @@ impl Columns {
 #[must_use]
 pub fn tiles(index: &Index, rows: &Rows, wanted: &[u32], places: &[Place]) -> Vec<u8> {
     let parts = apart(places, |place| columns(index, rows, wanted, place));
-    let spans: Vec<String> = parts.iter().map(|part| part.row.len().to_string()).collect();
+    let counts = |part: &Columns| part.spans.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let spans: Vec<String> = parts.iter().map(counts).collect();
     let exact: Vec<String> = parts.iter().map(|part| ranges(part.exact.iter().copied())).collect();
     let all = parts.into_iter().reduce(|mut all, part| {
         all.append(part);
         all
     });
-    all.unwrap_or_default().finish(&[("spans", spans.join(",")), ("exact", exact.join(";"))])
+    all.unwrap_or_default().finish(&[("spans", spans.join(";")), ("exact", exact.join(";"))])
 }
 
 /// What is computed for each tile, on a thread for each: they are few, and somebody waits for them.
@@ -133,44 +127,43 @@ fn columns(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Columns 
     let mut columns = Columns::default();
     let none = Steps::default();
     for &number in wanted {
-        let Some(row) = rows.rows.get(number as usize) else { continue };
-        let (spans, queue) = match row.of {
-            Of::Cpu(cpu) => (index.cpus.get(cpu as usize), Some(index.queues.get(cpu as usize).unwrap_or(&none))),
-            Of::Task(task) => (index.tasks.get(task as usize), None),
-            Of::Group(_) => {
-                group(index, rows, number, place, &mut columns);
-                continue;
+        let before = columns.start.len();
+        match rows.rows.get(number as usize).map(|row| &row.of) {
+            Some(Of::Cpu(cpu)) => {
+                let queue = index.queues.get(*cpu as usize).unwrap_or(&none);
+                row(index, number, index.cpus.get(*cpu as usize), Some(queue), place, &mut columns);
             }
-        };
-        let Some(spans) = spans else { continue };
-        let (from, width) = place.bounds();
-        if spans.count(from, from + BINS * width) as u64 <= BINS {
-            columns.exact.push(number);
-            exact_row(index.end, spans, queue, number, place, &mut columns);
-        } else {
-            binned_row(index.end, spans, queue, number, place, &mut columns);
+            Some(Of::Task(task)) => row(index, number, index.tasks.get(*task as usize), None, place, &mut columns),
+            Some(Of::Group(_)) => group(index, rows, number, place, &mut columns),
+            None => {}
         }
+        columns.spans.push(columns.start.len() - before);
     }
     columns
 }
 
-fn exact_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place: Place, columns: &mut Columns) {
+fn row(index: &Index, number: u32, spans: Option<&Spans>, queue: Option<&Steps>, place: Place, columns: &mut Columns) {
+    let Some(spans) = spans else { return };
+    let (from, width) = place.bounds();
+    if spans.count(from, from + BINS * width) as u64 <= BINS {
+        columns.exact.push(number);
+        exact_row(index.end, spans, queue, place, columns);
+    } else {
+        binned_row(index.end, spans, queue, place, columns);
+    }
+}
+
+fn exact_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, place: Place, columns: &mut Columns) {
     let (start, width) = place.bounds();
     let end = start + BINS * width;
-    let begun = spans.find(start);
     let mut cursor = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
-    for (at, span) in spans.within(start, end, now).enumerate() {
+    for span in spans.within(start, end, now) {
         let Span { from, to, state, who } = span;
         let waiting = queue.map(|queue| queue.area(from, to, now, &mut cursor).waiting);
         let is = |other: State| if state == other { 255 } else { 0 };
         let waiting = waiting.map_or(is(State::Waiting), |waiting| share(waiting as f64, (to - from) as f64));
         let shares = [is(State::Running), waiting, is(State::Blocked), is(State::Unknown)];
-        // A span that began before the tile was counted there.
-        let number = begun + at;
-        let begins =
-            number > 0 && number < spans.len() && (at > 0 || spans.get(number, now).is_some_and(|s| s.from == from));
-        let switches = u32::from(begins && matches!(state, State::Running | State::Idle));
-        columns.push(row, in_bins((from, to), start, width), state, who, shares, switches);
+        columns.push(in_bins((from, to), start, width), state, who, shares);
     }
 }
 
@@ -186,7 +179,7 @@ fn bins(now: Nanos, place: Place) -> impl Iterator<Item = (Nanos, Nanos)> {
     all.take_while(move |from| *from < now).map(move |from| (from, (from + width).min(now)))
 }
 
-fn binned_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place: Place, columns: &mut Columns) {
+fn binned_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, place: Place, columns: &mut Columns) {
     let (start, width) = place.bounds();
     let mut cursor = spans.find(start);
     let mut step = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
@@ -196,7 +189,7 @@ fn binned_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place:
         let of = |time: Nanos| share(time as f64, (to - from) as f64);
         let time = |state: State| of(sums.time[state as usize]);
         let shares = [time(State::Running), of(waiting), time(State::Blocked), time(State::Unknown)];
-        columns.push(row, in_bins((from, to), start, width), sums.dominant(), sums.who, shares, sums.switches);
+        columns.push(in_bins((from, to), start, width), sums.dominant(), sums.who, shares);
     }
 }
 
@@ -223,7 +216,6 @@ fn group(index: &Index, rows: &Rows, number: u32, place: Place, columns: &mut Co
         for ((spans, queue), (cursor, step)) in below.iter().zip(&mut cursors) {
             let sums = spans.sums(from, to, now, cursor);
             (0..STATES).for_each(|state| all.time[state] += sums.time[state]);
-            all.switches += sums.switches;
             waiting += queue.map_or(sums.time[State::Waiting as usize], |q| q.area(from, to, now, step).waiting);
         }
         let length = (to - from) as f64;
@@ -231,6 +223,6 @@ fn group(index: &Index, rows: &Rows, number: u32, place: Place, columns: &mut Co
         let time = |state: State, most: usize| of(all.time[state as usize], most);
         let unknown = time(State::Unknown, below.len());
         let shares = [time(State::Running, most), of(waiting, most), time(State::Blocked, most), unknown];
-        columns.push(number, in_bins((from, to), start, width), all.dominant(), NONE, shares, all.switches);
+        columns.push(in_bins((from, to), start, width), all.dominant(), NONE, shares);
     }
 }

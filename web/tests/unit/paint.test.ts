@@ -32,7 +32,6 @@ function painted(spans: Span[]): Map<string, number[][]> {
     waiting: share(({ waiting }) => waiting ?? 0),
     blocked: new Uint8Array(spans.length),
     unknown: new Uint8Array(spans.length),
-    switches: new Uint32Array(spans.length),
   } as Tile;
   const context = {
     tiles: { tile: () => tile, standIn: () => null },

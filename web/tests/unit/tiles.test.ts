@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundleOf, make, type Made } from "../synthetic";
 import { Bundled } from "../../src/bundled";
-import { State, HIGHEST_CELL, TILE_BINS, type By, type Tile } from "../../src/source";
+import { State, HIGHEST_CELL, ROWS_PER_TILE, TILE_BINS, type By, type Tile } from "../../src/source";
 import { levelOf, Lru, Tiles, tileSpan } from "../../src/tiles";
 
 const END = 3e8;
@@ -11,16 +11,22 @@ const made: Made = make({ cpus: 6, tasks: 20, end: END, seed: 11 });
 const source = new Bundled(bundleOf([made]));
 
 function tiles(by: By, level: number): Promise<Tile[]> {
-  const count = made.rows[by].length;
   const number = Math.ceil(END / tileSpan(level));
-  return source.tiles(0, by, level, [...Array(number).keys()], 0, count);
+  const chunks = Math.ceil(made.rows[by].length / ROWS_PER_TILE);
+  return source.tiles(0, by, level, [...Array(number).keys()], [...Array(chunks).keys()]);
+}
+
+/** The numbers of a row's spans in a tile, which may be one of other rows. */
+function spansOf(tile: Tile, row: number): number[] {
+  const [from, to] = [tile.offsets[row - tile.first] ?? 0, tile.offsets[row - tile.first + 1] ?? 0];
+  return Array.from({ length: row < tile.first ? 0 : to - from }, (_, i) => from + i);
 }
 
 /** The time that a row spent in a state, by the shares of its tiles. */
 function time(all: Tile[], row: number, state: "running" | "waiting" | "blocked"): number {
   let sum = 0;
   for (const tile of all) {
-    for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++)
+    for (const i of spansOf(tile, row))
       sum += ((tile[state][i] as number) / 255) * (tile.width[i] as number) * 2 ** tile.level;
   }
   return sum;
@@ -43,7 +49,7 @@ for (const level of [10, 14, 17, 20, 24, 29]) {
         const slack =
           Math.min(
             bins,
-            all.reduce((n, tile) => n + (tile.offsets[row + 1] as number) - (tile.offsets[row] as number), 0),
+            all.reduce((n, tile) => n + spansOf(tile, row).length, 0),
           ) *
             (2 ** level / 255) +
           END * 1e-6;
@@ -55,25 +61,13 @@ for (const level of [10, 14, 17, 20, 24, 29]) {
     }
   });
 
-  test(`level ${level}: slices are counted once`, async () => {
-    const all = await tiles("task", level);
-    for (const { row } of made.rows.task) {
-      const exact = made.spans.task.filter((span) => span.row === row && span.state === State.running).length;
-      let sum = 0;
-      for (const tile of all)
-        for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++)
-          sum += tile.switches[i] as number;
-      assert.equal(sum, exact, `row ${row}`);
-    }
-  });
-
   test(`level ${level}: spans follow one another without gaps`, async () => {
     for (const by of ["cpu", "task"] as const) {
       for (const tile of await tiles(by, level)) {
         const bins = Math.min(HIGHEST_CELL, TILE_BINS, (END - tile.tile * tileSpan(level)) / 2 ** level);
-        for (let row = 0; row < tile.count; row++) {
+        for (let row = tile.first; row < Math.min(tile.first + tile.count, made.rows[by].length); row++) {
           let at = 0;
-          for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++) {
+          for (const i of spansOf(tile, row)) {
             assert.ok(Math.abs((tile.start[i] as number) - at) < 1e-3 * bins, `${by} row ${row}: a gap at ${at}`);
             at = (tile.start[i] as number) + (tile.width[i] as number);
           }
@@ -167,6 +161,51 @@ test("a tile is fetched once, with those beside it, and again when the trace has
   assert.deepEqual(fetched, [
     [0, 1, 2],
     [1, 2],
+  ]);
+});
+
+test("rows below each other come in one answer where they lack the same tiles", async () => {
+  const asked: unknown[] = [];
+  const cache = new Tiles(
+    new Proxy(source, {
+      get: (target, key) =>
+        key === "tiles"
+          ? (...args: Parameters<Bundled["tiles"]>) => {
+              asked.push([args[3], args[4]]);
+              return target.tiles(...args);
+            }
+          : Reflect.get(target, key),
+    }),
+    () => {},
+    (message) => assert.fail(message),
+  );
+  const ask = async (tiles: number[], chunks: number[]) => {
+    cache.begin();
+    const found = tiles.flatMap((tile) => chunks.map((chunk) => cache.tile(0, "task", 16, tile, chunk)));
+    cache.pump();
+    await new Promise((done) => setImmediate(done));
+    return found.map((tile) => tile && [tile.tile, tile.first]);
+  };
+  await ask([4, 5], [1, 0]);
+  assert.deepEqual(asked.splice(0), [
+    [
+      [4, 5],
+      [0, 1],
+    ],
+  ]);
+  assert.deepEqual(await ask([4, 5], [0, 1]), [
+    [4, 0],
+    [4, ROWS_PER_TILE],
+    [5, 0],
+    [5, ROWS_PER_TILE],
+  ]);
+  // One row has all of them but one, the other none.
+  await ask([6], [0]);
+  asked.length = 0;
+  await ask([6, 7], [0, 1]);
+  assert.deepEqual(asked, [
+    [[6, 7], [1]],
+    [[7], [0]],
   ]);
 });
 

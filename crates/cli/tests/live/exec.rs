@@ -185,9 +185,10 @@ fn periodic_tasks_do_their_periods_and_their_work() {
         assert!((45..=51).contains(&bursts), "{own}");
         let wanted = own["bursts"]["wanted_us"].as_f64().unwrap();
         assert_eq!(wanted, bursts as f64 * 2000.0);
-        // A virtual machine's CPU can be taken away at any moment, and the trace's clock goes on: a few bursts and slices may
-        // be of any length.
-        assert!(took >= wanted * 0.99 && own["bursts"]["error_us"]["p90"].as_f64().unwrap() <= 600.0, "{own}");
+        // A virtual machine's CPU can be taken away at any moment, and the trace's clock goes on: a few bursts and
+        // slices may be of any length.
+        assert!(took >= wanted * 0.99, "{own}");
+        assert!(own["bursts"]["error_us"]["p90"].as_f64().unwrap() <= 600.0, "{own}");
         assert!(task["run_us"].as_f64().unwrap() >= took * 0.98, "{task}, {took} us by its own clock");
         let slice = median_slice(&trace, own["tid"].as_i64().unwrap());
         assert!((1960.0..2300.0).contains(&slice), "{slice} us in the median between two switches");
