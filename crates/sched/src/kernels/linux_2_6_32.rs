@@ -129,6 +129,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         granularity_by_current: !v.get(&ASYM_GRAN),
         base_slice: false,
         fixed_nr_latency: None,
+        idle_gives_way_to_batch: false,
         buddy_on_preempt: false,
         early_last_buddy: !v.get(&FIX_STRONG_BUDDIES),
         skip_on_yield: false,

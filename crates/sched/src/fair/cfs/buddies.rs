@@ -160,10 +160,11 @@ impl Fair<Cfs> {
         let rules = self.d.rules;
         let policy = |e: EntityId| cx.task(e - self.rqs.first_task).attributes.policy;
         let idle = |e: EntityId| rules.idle_gives_way && policy(e) == Policy::Idle;
-        if idle(curr) && !idle(e) {
+        let batch = policy(e) == Policy::Batch;
+        if idle(curr) && !idle(e) && (rules.idle_gives_way_to_batch || !batch) {
             return Some(curr);
         }
-        if idle(e) || policy(e) == Policy::Batch || !rules.features.wakeup_preemption {
+        if idle(e) || batch || !rules.features.wakeup_preemption {
             return None;
         }
         let (se, pse) = self.rqs.matching(curr, e);

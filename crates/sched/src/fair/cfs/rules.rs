@@ -47,6 +47,8 @@ pub struct Rules {
     /// Whether SCHED_IDLE tasks give way to all others and preempt none (2.6.29 on). Before, only their weight
     /// mattered.
     pub idle_gives_way: bool,
+    /// Whether SCHED_BATCH tasks preempt SCHED_IDLE ones (2.6.39 on). Before, they preempted nobody.
+    pub idle_gives_way_to_batch: bool,
     /// Whether a wake-up that preempts makes the woken task the next buddy (2.6.38 on).
     pub buddy_on_preempt: bool,
     /// Whether the running task becomes the last buddy at every wake-up and fork that checks for preemption, and stays
@@ -104,6 +106,7 @@ impl Rules {
         granularity_by_current: false,
         plain_compare: false,
         idle_gives_way: true,
+        idle_gives_way_to_batch: true,
         buddy_on_preempt: true,
         early_last_buddy: false,
         skip_on_yield: true,

@@ -3,7 +3,7 @@
 
 use crate::support::{exactly, forever, hog, simulate_at_1000_hz};
 use schedlab_base::{Nanos, Payload};
-use schedlab_sim::program::{Load, Op, TaskSpec};
+use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 const US: Nanos = 1_000;
 const MS: Nanos = 1_000 * US;
@@ -170,4 +170,23 @@ fn a_debt_lasted_over_sleep_until_sleepers_paid_it_in_the_queue() {
     let slept = |kernel| schedule_with(kernel, &[("base_slice_ns", "750000")], &load, 6);
     assert_eq!(slept("linux-6.6"), "0 S, 0.5 H, 5 S, 5.5 H");
     assert_eq!(slept("linux-6.12"), "0 S, 0.5 H, 4 S, 4.5 H");
+}
+
+#[test]
+fn a_batch_task_preempts_an_idle_one_from_2_6_39_on() {
+    // check_preempt_wakeup(): until then it looked first at who wakes, and what is not SCHED_OTHER preempted nobody. The
+    // next tick finds that the slice of I, of weight 3, is over.
+    let with = |mut task: TaskSpec, policy| {
+        task.initial = Setting { policy: Some(policy), ..Setting::default() };
+        task
+    };
+    let woken = |kernel, policy| {
+        let idle = with(hog("I", 0), Policy::Idle);
+        schedule(kernel, &load(vec![idle, with(once("W", 50_500, vec![run(200)]), policy)]), 52)
+    };
+    for kernel in ["linux-2.6.32", "linux-3.10", "linux-6.1", "linux-6.12"] {
+        assert_eq!(woken(kernel, Policy::Other), "0 I, 50.5 W, 50.7 I", "{kernel}");
+        let batch = if kernel == "linux-2.6.32" { "0 I, 51 W, 51.2 I" } else { "0 I, 50.5 W, 50.7 I" };
+        assert_eq!(woken(kernel, Policy::Batch), batch, "{kernel}");
+    }
 }
