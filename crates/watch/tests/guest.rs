@@ -4,9 +4,8 @@
 //! must be silent. Then the balancer is stopped (`sched_load_balance` of a cpuset of version 1), and they may run on
 //! both: CPU 1 stays idle, and the checker must see it, by eBPF and by /proc.
 //!
-//! 6.12 has no such cpusets; its time is counted in instructions. 6.1 runs on the host's clock: whether a watch sees
-//! the violation through depends on the host there, which can take a virtual CPU away from a kernel thread, so that the
-//! CPU looks busy for long.
+//! 6.12 has no such cpusets. Guests run on the host's clock: whether a watch sees the violation through depends on the
+//! host there, which can take a virtual CPU away from a kernel thread, so that the CPU looks busy for long.
 //!
 //! Where QEMU, a kernel or eBPF is missing, the test says so and passes.
 
@@ -77,7 +76,7 @@ fn on(name: &str) {
     let machine = schedlab_machine::load("2").expect("a machine of two CPUs");
     let kernel = find(name).expect("it is there");
     let limits = Limits { boot: PATIENCE, run: PATIENCE };
-    let guest = Guest { limits, deterministic: name != "debian-6.1", ..Guest::new(&kernel, &machine) };
+    let guest = Guest { limits, ..Guest::new(&kernel, &machine) };
     let job = Job { command: vec!["inside".to_owned()], ..Job::default() };
     let ran = schedlab_guest::run(&guest, &job, &mut |_| ()).expect("the guest runs");
     assert_eq!(ran.done.status, 0, "{name}: {}\n{}", ran.done.printed, ran.done.said);
