@@ -1,5 +1,5 @@
-//! The experiments in `experiments/` are well-formed, and their report stands on its own. That they all hold, `make test`
-//! asks of the command that is released: with checks for debugging they take twice as long.
+//! The experiments in `experiments/` are well-formed, and their report stands on its own. That they all hold, `make
+//! test` asks of the command that is released: with checks for debugging they take twice as long.
 
 use schedlab_experiment::backend::Sim;
 use schedlab_experiment::{Experiment, Outcome, Verdict, report, run_experiments, text};

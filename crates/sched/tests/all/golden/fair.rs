@@ -174,8 +174,8 @@ fn a_debt_lasted_over_sleep_until_sleepers_paid_it_in_the_queue() {
 
 #[test]
 fn a_batch_task_preempts_an_idle_one_from_2_6_39_on() {
-    // check_preempt_wakeup(): until then it looked first at who wakes, and what is not SCHED_OTHER preempted nobody. The
-    // next tick finds that the slice of I, of weight 3, is over.
+    // check_preempt_wakeup(): until then it looked first at who wakes, and what is not SCHED_OTHER preempted nobody.
+    // The next tick finds that the slice of I, of weight 3, is over.
     let with = |mut task: TaskSpec, policy| {
         task.initial = Setting { policy: Some(policy), ..Setting::default() };
         task
