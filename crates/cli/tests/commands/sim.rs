@@ -1,5 +1,6 @@
 //! `schedlab sim` through the command line: its output file, and what a failure leaves of it.
 
+use crate::support::ok;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -72,4 +73,23 @@ fn the_workload_is_named_as_an_argument_or_as_an_option() {
     }
     let (code, message) = run(&["-k", "linux-6.12"]);
     assert!(code == Some(2) && message.contains("WORKLOAD"), "{message}");
+}
+
+#[test]
+fn a_task_without_a_group_is_in_the_root_group_if_there_are_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = |load: &str| {
+        std::fs::write(dir.path().join("w.json"), load).unwrap();
+        let line = ["sim", "w.json", "-k", "linux-6.12", "-m", "1", "-d", "50ms", "--force", "-o", "t.arrows"];
+        ok(dir.path(), &line);
+        ok(dir.path(), &["stats", "t.arrows", "--by", "group", "--json"])
+    };
+    let groups = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value["groups"].as_array().unwrap().iter().map(|group| group["group"].clone()).collect::<Vec<_>>()
+    };
+    let in_group = r#"{"tasks": {"a": {"taskgroup": "/web", "run": 1000}, "b": {"run": 1000}}}"#;
+    assert_eq!(groups(&named(in_group)), ["/", "/web"]);
+    let alone = groups(&named(r#"{"tasks": {"a": {"run": 1000}, "b": {"run": 1000}}}"#));
+    assert!(alone.iter().all(serde_json::Value::is_null), "{alone:?}");
 }

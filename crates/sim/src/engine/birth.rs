@@ -109,7 +109,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         .mend(mend))
     }
 
-    /// Records a task's name and group. That it is in the root group is recorded if it was moved there.
+    /// Records a task's name and group: that it is in the root group, if there are others or it was moved there.
     pub(super) fn trace_name(&mut self, p: TaskId, moved: bool) {
         let group = self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.as_str());
         self.flush();
@@ -118,7 +118,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             tid: tid(p),
             tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
             comm: self.processes[p as usize].name(),
-            cgroup: group.or(moved.then_some("/")).map(str::to_owned),
+            cgroup: group.or((moved || !self.load.groups.is_empty()).then_some("/")).map(str::to_owned),
         });
     }
 
