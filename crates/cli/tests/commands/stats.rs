@@ -105,6 +105,8 @@ fn each_table_has_its_rows() {
     assert_eq!(tasks.lines().filter(|line| line.starts_with("task-")).count(), 30, "{tasks}");
     assert!(tasks.contains("... and 10 more (--all shows them)"), "{tasks}");
     assert!(tasks.contains("250.000 us") && tasks.contains("50.000 ms"), "{tasks}");
+    assert!(tasks.contains("\nCPUs busy ") && !tasks.contains("with these tasks"), "{tasks}");
+    assert!(text(&path, &["--task", "task-1*"]).contains("\nCPUs busy with these tasks "));
     assert_eq!(text(&path, &["--all"]).lines().filter(|line| line.starts_with("task-")).count(), 40);
     let groups = text(&path, &["--by", "group"]);
     assert_eq!(groups.lines().filter(|line| line.starts_with("/slice/")).count(), 4, "{groups}");

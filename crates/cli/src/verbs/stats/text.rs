@@ -302,9 +302,13 @@ fn foot(by: By, report: &Report) -> String {
     let mut out = String::new();
     if !matches!(by, By::Cpu | By::Node) {
         let busy = busy(&total.sums, &all_off(total), total.cpus as usize, total);
+        let told = total.sums.run.run_us + total.idle_us + total.unknown_us;
+        // The rest of the time was that of tasks that are not selected.
+        let all = total.span_us * total.cpus as f64 - told < 1.0;
         let _ = writeln!(
             out,
-            "CPUs busy {}, idle {}; run queues {:.2} runnable on average, {} at most",
+            "CPUs busy{} {}, idle {}; run queues {:.2} runnable on average, {} at most",
+            if all { "" } else { " with these tasks" },
             percent(busy),
             duration(total.idle_us),
             total.queue.mean,
