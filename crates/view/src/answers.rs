@@ -97,15 +97,10 @@ fn places(query: &Query) -> Answered<Vec<Place>> {
 fn tiles(loaded: &Loaded, query: &Query) -> Answered<Body> {
     let places = places(query)?;
     let by = by(query)?;
-    let wanted: Vec<u32> = match query.text("rows") {
-        Some(text) => parse_ranges(text, MOST_ROWS)
-            .and_then(|rows| rows.into_iter().map(|row| row.try_into().ok()).collect())
-            .ok_or_else(|| Failure::bad(format!("rows={text} is no list of at most {MOST_ROWS} rows")))?,
-        None => {
-            let first: u32 = query.within("first", 0, 0, u32::MAX / 2)?;
-            (first..first + query.within("count", 64, 0, MOST_ROWS as u32)?).collect()
-        }
-    };
+    let text = query.text("rows").ok_or_else(|| Failure::bad("rows is missing"))?;
+    let wanted: Vec<u32> = parse_ranges(text, MOST_ROWS)
+        .and_then(|rows| rows.into_iter().map(|row| row.try_into().ok()).collect())
+        .ok_or_else(|| Failure::bad(format!("rows={text} is no list of at most {MOST_ROWS} rows")))?;
     let indexer = loaded.indexer();
     let rows = loaded.rows(by, &indexer, false);
     Ok(Body::Arrow(tile::tiles(&indexer.index, &rows, &wanted, &places)))

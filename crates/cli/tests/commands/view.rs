@@ -318,10 +318,10 @@ fn rows_and_tiles_show_what_ran_and_waited() {
     };
     assert_eq!(of(5), [(4, 0, 20), (3, 20, 50), (2, 50, 58), (4, 58, 100)]);
     assert_eq!(of(1), [(2, 0, 30), (3, 30, 58), (2, 58, 100)]);
-    let (cpus, _) = served.arrow("api/0/tiles?by=cpu&level=18&tile=0&first=0&count=2");
+    let (cpus, _) = served.arrow("api/0/tiles?by=cpu&level=18&tile=0&rows=0-1");
     assert_eq!(u8s(&cpus, "state"), [2, 2, 2, 2, 2, 1]);
     assert!(cpus.column_by_name("unknown").is_none(), "nothing is unknown");
-    let (late, _) = served.arrow("api/0/tiles?by=cpu&level=18&tile=9&first=0&count=2");
+    let (late, _) = served.arrow("api/0/tiles?by=cpu&level=18&tile=9&rows=0-1");
     assert_eq!(late.num_rows(), 0);
     // Two tiles are those of the two, one after the other.
     let [(one, of_one), (other, of_other), (both, beside)] =
@@ -332,13 +332,14 @@ fn rows_and_tiles_show_what_ran_and_waited() {
     assert_eq!(f32s(&both, "start"), [f32s(&one, "start"), f32s(&other, "start")].concat());
     assert_eq!(u8s(&both, "running"), [u8s(&one, "running"), u8s(&other, "running")].concat());
     for bad in [
-        "level=47&tile=0",
-        "level=x&tile=0",
-        "level=3",
-        "level=40&tile=99999999",
+        "level=47&tile=0&rows=0",
+        "level=x&tile=0&rows=0",
+        "level=3&rows=0",
+        "level=40&tile=99999999&rows=0",
+        "level=1&tile=0",
         "level=1&tile=0&rows=4-2",
-        "level=1&tile=5-4",
-        "level=1&tile=0-16",
+        "level=1&tile=5-4&rows=0",
+        "level=1&tile=0-16&rows=0",
     ] {
         assert_eq!(served.refused(&format!("api/0/tiles?by=cpu&{bad}")).0, 400, "{bad}");
     }

@@ -50,7 +50,7 @@ fn a_trace_that_grows_is_shown_as_it_grows() {
         rows["rows"].as_array().unwrap().iter().map(|row| row["tid"].clone()).collect()
     };
     assert!(rows(&served).contains(&11.into()) && !rows(&served).contains(&99.into()));
-    let tile = "api/0/tiles?by=cpu&level=18&tile=0&first=0&count=1";
+    let tile = "api/0/tiles?by=cpu&level=18&tile=0&rows=0";
     assert_eq!(u8s(&served.arrow(tile).0, "state"), [2]);
     // The rest arrives in two parts, of which the first ends inside a message.
     let begun = std::fs::metadata(file("growing.arrows")).unwrap().len() as usize;

@@ -46,16 +46,20 @@ fn rt_app_does_the_same_with_the_same_file() {
         return eprintln!("skipped: rt-app does not run here: {}", String::from_utf8_lossy(&theirs.stderr));
     }
     let stats = Command::new(super::SCHEDLAB).args(["stats", "--json"]).arg(&trace).output().unwrap();
-    let (theirs, ours) = (json(&stats), json(&exec(&file, &[])));
-    let ours = recorded(&ours);
+    let (theirs, document) = (json(&stats), json(&exec(&file, &[])));
+    let (ours, own) = (recorded(&document), by_name(&document["execution"]["tasks"]));
     for (name, rounds, work) in [("fast", 200.0, 1000.0), ("slow", 40.0, 8000.0), ("rest", 20.0, 500.0)] {
         let (their_run, their_rounds) = of_rt_app(&theirs, name);
         let (run, own_rounds) = (ours[name]["run_us"].as_f64().unwrap(), ours[name]["voluntary"].as_f64().unwrap());
-        let context =
-            format!("{name}: ours {run} us, {own_rounds} sleeps; theirs {their_run} us, {their_rounds} sleeps");
+        let took = own[name]["bursts"]["took_us"].as_f64().unwrap();
+        let context = format!(
+            "{name}: ours {run} us ({took} by its clock), {own_rounds} sleeps; \
+             theirs {their_run} us, {their_rounds} sleeps"
+        );
         // Both may lose a period at the end, and rt-app sleeps a few times more while it starts and ends.
         assert!((own_rounds - rounds).abs() <= 2.0 && (their_rounds - rounds).abs() <= 6.0, "{context}");
-        assert!((run / (rounds * work) - 1.0).abs() < 0.15, "{context}");
+        // What a recording has also contains the time in which a virtual machine's CPU was taken away.
+        assert!(run / (rounds * work) > 0.85 && (took / (rounds * work) - 1.0).abs() < 0.15, "{context}");
         // rt-app measures its loops once, by the wall clock: where others run at that moment, all its work is short.
         assert!((0.1..2.0).contains(&(their_run / run)), "{context}");
     }
