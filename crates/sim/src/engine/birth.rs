@@ -66,7 +66,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let affinity = if refused { CpuSet::ALL } else { requested };
         self.processes.push(Process::new(spec, copy, affinity, self.cx.now));
         // A name must be recorded before the first event that refers to it.
-        self.trace_name(p, false);
+        self.trace_name(p);
         self.trace_affinity(p);
         self.trace_properties(p);
         if refused {
@@ -109,8 +109,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         .mend(mend))
     }
 
-    /// Records a task's name and group: that it is in the root group, if there are others or it was moved there.
-    pub(super) fn trace_name(&mut self, p: TaskId, moved: bool) {
+    /// Records a task's name and group: that it is in the root group, if there are others.
+    pub(super) fn trace_name(&mut self, p: TaskId) {
         let group = self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.as_str());
         self.flush();
         self.sink.name(&NameRecord {
@@ -118,7 +118,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             tid: tid(p),
             tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
             comm: self.processes[p as usize].name(),
-            cgroup: group.or((moved || !self.load.groups.is_empty()).then_some("/")).map(str::to_owned),
+            cgroup: group.or((!self.load.groups.is_empty()).then_some("/")).map(str::to_owned),
         });
     }
 

@@ -39,7 +39,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.cx.tasks[p as usize].group = group;
             self.sched.join_group(&mut self.cx, p);
             self.cx.touch(cpu);
-            self.trace_name(p, true);
+            self.trace_name(p);
         }
     }
 
