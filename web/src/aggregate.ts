@@ -4,7 +4,7 @@
  * in docs/view-protocol.md.
  */
 import { offsetsOf } from "./arrow";
-import { NONE, State, TILE_BINS, type Row, type Tile } from "./source";
+import { NONE, ROWS_PER_TILE, State, TILE_BINS, type Row, type Tile } from "./source";
 
 /** All spans of all rows, sorted by row and start, without gaps within a row. */
 export interface Spans {
@@ -121,14 +121,13 @@ class Builder {
     this.shares.push(shares);
   }
 
-  finish(level: number, tile: number, first: number, count: number): Tile {
+  finish(level: number, tile: number, first: number): Tile {
     const share = (k: number) => Uint8Array.from(this.shares, (shares) => share255(shares[k] as number));
     return {
       level,
       tile,
       first,
-      count,
-      offsets: offsetsOf(this.row, first, count),
+      offsets: offsetsOf(this.row, first, ROWS_PER_TILE),
       start: Float32Array.from(this.start),
       width: Float32Array.from(this.width),
       state: Uint8Array.from(this.state),
@@ -137,7 +136,7 @@ class Builder {
       waiting: share(1),
       blocked: share(2),
       unknown: share(3),
-      bytes: this.row.length * 17 + count * 4 + 256,
+      bytes: this.row.length * 17 + ROWS_PER_TILE * 4 + 256,
     };
   }
 }
@@ -150,17 +149,18 @@ export interface TileInput {
   end: number;
 }
 
-export function makeTile(input: TileInput, level: number, tile: number, first: number, count: number): Tile {
+export function makeTile(input: TileInput, level: number, tile: number, chunk: number): Tile {
+  const first = chunk * ROWS_PER_TILE;
   const out = new Builder();
   const bin = 2 ** level;
   const from = tile * TILE_BINS * bin;
   const to = Math.min(from + TILE_BINS * bin, input.end);
-  for (let row = first; row < Math.min(first + count, input.rows.length); row++) {
+  for (let row = first; row < Math.min(first + ROWS_PER_TILE, input.rows.length); row++) {
     if (from >= to) break;
     if (input.rows[row]?.kind === "group") groupBins(out, input, row, from, to, bin);
     else rowSpans(out, input, row, from, to, bin);
   }
-  return out.finish(level, tile, first, count);
+  return out.finish(level, tile, first);
 }
 
 function range(spans: Spans, row: number, from: number, to: number): [number, number] {

@@ -82,7 +82,6 @@ export function tilesOf(ipc: Uint8Array, level: number, tiles: readonly number[]
       level,
       tile,
       first: chunk * ROWS_PER_TILE,
-      count: ROWS_PER_TILE,
       offsets,
       start: part(columns.start),
       width: part(columns.width),

@@ -28,6 +28,8 @@ interface Block {
 interface Scale {
   nsPerPixel: number;
   blocks: Map<string, Block>;
+  /** Those that have, or had, blocks. */
+  columns: Set<number>;
 }
 
 export interface Viewport {
@@ -44,10 +46,8 @@ export interface Viewport {
 }
 
 export class Blocks {
-  private now: Scale = { nsPerPixel: 0, blocks: new Map() };
+  private now: Scale = { nsPerPixel: 0, blocks: new Map(), columns: new Set() };
   private before: Scale | null = null;
-  /** The columns of the last scale that have blocks. */
-  private columns: number[] = [];
   private settled = false;
   private free: Block[] = [];
   private changedAt = 0;
@@ -72,6 +72,7 @@ export class Blocks {
   private release(scale: Scale): void {
     for (const block of scale.blocks.values()) this.give(block);
     scale.blocks.clear();
+    scale.columns.clear();
   }
 
   get bytes(): number {
@@ -106,7 +107,10 @@ export class Blocks {
       if (block.found) this.copy(target, block.found.canvas, x, y, view);
       else this.stretch(target, view, i, j, x, y);
       if (!block.found?.complete || block.late) this.complete = false;
-      if (block.late && !soon) this.pending = true;
+      if (block.late && !soon) {
+        this.pending = true;
+        this.wanted(context, layout, i, j);
+      }
     }
     target.restore();
     if (this.complete) this.settled = true;
@@ -157,11 +161,10 @@ export class Blocks {
     if (this.settled && this.now.blocks.size) {
       if (this.before) this.release(this.before);
       this.before = this.now;
-      this.columns = [...new Set([...this.now.blocks.keys()].map((key) => Number(key.split("/")[0])))];
     } else {
       this.release(this.now);
     }
-    this.now = { nsPerPixel, blocks: new Map() };
+    this.now = { nsPerPixel, blocks: new Map(), columns: new Set() };
     this.settled = false;
     this.gliding = now - this.changedAt < 100;
     this.changedAt = now;
@@ -173,10 +176,11 @@ export class Blocks {
     let fresh = false;
     const outdated = found && !found.complete && found.version !== context.tiles.version;
     const late = (!found || outdated) && !may;
-    if (late || (found && !outdated && !found.complete)) this.wanted(context, layout, i, j);
+    if (found && !outdated && !found.complete) this.wanted(context, layout, i, j);
     if ((!found || outdated) && may) {
       found = this.paint(found, layout, context, view, i, j);
       this.now.blocks.set(key, found);
+      this.now.columns.add(i);
       fresh = true;
     }
     if (found) found.used = this.frame;
@@ -194,7 +198,7 @@ export class Blocks {
   private stretched(i: number): number[] {
     if (!this.before) return [];
     const factor = this.before.nsPerPixel / this.now.nsPerPixel;
-    return this.columns.filter((b) => (b + 1) * factor > i && b * factor < i + 1);
+    return [...this.before.columns].filter((b) => (b + 1) * factor > i && b * factor < i + 1);
   }
 
   /** Asks again for the tiles of a block that still waits for some, so that they stay wanted; whether all are there. */

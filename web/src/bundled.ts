@@ -6,7 +6,6 @@ import {
   HIGHEST_CELL,
   NONE,
   State,
-  ROWS_PER_TILE,
   TILE_BINS,
   UNKNOWN_CELL,
   type At,
@@ -136,9 +135,7 @@ export class Bundled implements Source {
   ): Promise<Tile[]> {
     const { rows, spans, steps, end } = this.of(trace);
     const input = { rows: rows[by], spans: spans[by], steps: by === "cpu" ? steps : null, end };
-    return tiles.flatMap((tile) =>
-      chunks.map((chunk) => makeTile(input, level, tile, chunk * ROWS_PER_TILE, ROWS_PER_TILE)),
-    );
+    return tiles.flatMap((tile) => chunks.map((chunk) => makeTile(input, level, tile, chunk)));
   }
 
   async overview(trace: number, bins: number, window: Window): Promise<Overview> {

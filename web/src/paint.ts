@@ -107,6 +107,19 @@ export function spanAt(tile: Tile, row: number, at: number): number {
   return low;
 }
 
+/** The tiles of an area: their level and numbers, and where the area or the trace ends. */
+interface TilesIn {
+  level: number;
+  to: number;
+  numbers: number[];
+}
+
+function tilesIn(context: PaintContext, area: Area): TilesIn {
+  const level = levelOf(area.nsPerPixel);
+  const to = Math.min(area.from + area.width * area.nsPerPixel, context.end);
+  return { level, to, numbers: tilesBetween(area.from, to, level) };
+}
+
 /** Paints rows; keeps its buffers between calls, so that a frame allocates next to nothing. */
 export class Painter {
   private readonly batches = Object.fromEntries(STYLES.map((style) => [style, new Batch()])) as Record<Style, Batch>;
@@ -123,9 +136,10 @@ export class Painter {
     area: Area,
   ): boolean {
     let complete = true;
+    const tiles = tilesIn(context, area);
     for (const row of placed) {
       if (!row.row) continue;
-      if (!this.row(context, row, y + row.y - top, area)) complete = false;
+      if (!this.row(context, row, y + row.y - top, area, tiles)) complete = false;
     }
     for (const style of STYLES) this.batches[style].flush(surface, style);
     for (let i = 0; i < this.hatched.length; i += 3) {
@@ -145,8 +159,7 @@ export class Painter {
 
   /** Asks for the tiles of these rows without drawing them; whether all are there. */
   want(context: PaintContext, placed: readonly Placed[], area: Area): boolean {
-    const level = levelOf(area.nsPerPixel);
-    const numbers = tilesBetween(area.from, Math.min(area.from + area.width * area.nsPerPixel, context.end), level);
+    const { level, numbers } = tilesIn(context, area);
     let complete = true;
     for (const { row, by } of placed) {
       if (!row) continue;
@@ -160,14 +173,12 @@ export class Painter {
     this.batches[style].add(x, y, w, h);
   }
 
-  private row(context: PaintContext, placed: Placed, y: number, area: Area): boolean {
+  private row(context: PaintContext, placed: Placed, y: number, area: Area, { level, to, numbers }: TilesIn): boolean {
     const row = placed.row?.row ?? 0;
-    const level = levelOf(area.nsPerPixel);
     const span = tileSpan(level);
     const chunk = Math.floor(row / ROWS_PER_TILE);
-    const to = Math.min(area.from + area.width * area.nsPerPixel, context.end);
     let complete = true;
-    for (const k of tilesBetween(area.from, to, level)) {
+    for (const k of numbers) {
       let tile = context.tiles.tile(context.trace, placed.by, level, k, chunk);
       if (!tile) {
         complete = false;

@@ -113,12 +113,11 @@ export interface Rows {
   left_out: number;
 }
 
-/** A stretch of `count` rows in one tile: spans sorted by row and start. */
+/** `ROWS_PER_TILE` rows in one tile: spans sorted by row and start. */
 export interface Tile {
   level: number;
   tile: number;
   first: number;
-  count: number;
   /** The spans of row `first + i` are those from `offsets[i]` to `offsets[i + 1]`. */
   offsets: Uint32Array;
   /** In bins of 2^level ns from the tile's start. */

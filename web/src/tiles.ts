@@ -150,13 +150,14 @@ class Queue {
     const chunks = new Map<number, Request[]>();
     for (const request of this.waiting.values()) {
       if (request.batch !== batch || request.ahead !== ahead) continue;
-      chunks.set(request.chunk, [...(chunks.get(request.chunk) ?? []), request]);
+      const own = chunks.get(request.chunk);
+      if (own) own.push(request);
+      else chunks.set(request.chunk, [request]);
     }
-    const [first, ...others] = [chunk, ...chunks.keys()].map((one) =>
-      (chunks.get(one) ?? []).sort((a, b) => a.tile - b.tile).slice(0, most),
-    ) as [Request[], ...Request[][]];
-    const same = others.filter((one) => one.map(({ tile }) => tile).join() === first.map(({ tile }) => tile).join());
-    return same.flat();
+    const lists = [...chunks.values()].map((own) => own.sort((a, b) => a.tile - b.tile).slice(0, most));
+    const numbers = (own: Request[] = []) => own.map(({ tile }) => tile).join();
+    const wanted = numbers(lists.find((own) => own[0]?.chunk === chunk));
+    return lists.filter((own) => numbers(own) === wanted).flat();
   }
 
   private start(requests: Request[]): void {

@@ -85,7 +85,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// A span's state and who, as they are stored.
+    /// Adds a part of a span of this word.
     fn add(&mut self, word: u32, length: Nanos) {
         let state = (word >> 29) as usize;
         self.time[state] += length;

@@ -22,7 +22,6 @@ function painted(spans: Span[]): Map<string, number[][]> {
     level: 0,
     tile: 0,
     first: 0,
-    count: 1,
     offsets: Uint32Array.of(0, spans.length),
     start: Float32Array.from(spans, ({ start }) => start),
     width: Float32Array.from(spans, ({ width }) => width),

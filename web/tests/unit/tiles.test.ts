@@ -65,7 +65,7 @@ for (const level of [10, 14, 17, 20, 24, 29]) {
     for (const by of ["cpu", "task"] as const) {
       for (const tile of await tiles(by, level)) {
         const bins = Math.min(HIGHEST_CELL, TILE_BINS, (END - tile.tile * tileSpan(level)) / 2 ** level);
-        for (let row = tile.first; row < Math.min(tile.first + tile.count, made.rows[by].length); row++) {
+        for (let row = tile.first; row < Math.min(tile.first + ROWS_PER_TILE, made.rows[by].length); row++) {
           let at = 0;
           for (const i of spansOf(tile, row)) {
             assert.ok(Math.abs((tile.start[i] as number) - at) < 1e-3 * bins, `${by} row ${row}: a gap at ${at}`);
