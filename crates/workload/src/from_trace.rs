@@ -24,9 +24,11 @@ mod coarse;
 mod costs;
 mod emit;
 mod groups;
+mod habits;
 mod identity;
 mod life;
 mod names;
+mod pools;
 mod report;
 mod sequence;
 mod taken;
@@ -160,11 +162,13 @@ impl ModelBuilder {
         self.replay.finish(None);
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
-        let causes = self.settle(&kept);
+        let mut causes = self.settle(&kept);
+        let pools = habits::pools(&self.track().tasks, |waker, task| causes.hold(self.track(), waker, task));
         self.add_unseen(causes, options.most_events);
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
+        let shared = pools::semaphores(&self.track().tasks, &kept, pools);
         let window = self.replay.observer.0.bounds();
-        let workload = self.write(&kept, options, window, &mut report);
+        let workload = self.write(&kept, &shared, options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
@@ -245,14 +249,15 @@ impl ModelBuilder {
         let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
         let mut room = 4 * most_events;
         while room > most_events / 16 {
-            let added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| {
-                plain[waker as usize] && plain[task as usize] && causes.hold(track, waker, task)
-            });
+            let mut causal =
+                |waker, task| plain[waker as usize] && plain[task as usize] && causes.hold(track, waker, task);
+            let mut added = unseen::additions(&track.fed, &track.tasks, room, &mut causal);
+            habits::add(&track.silence, &track.tasks, &mut added, &mut causal);
             let with = |(task, added): (&Task, Vec<_>)| match added.is_empty() {
                 true => self.coarseness.fold(&task.sequence),
                 false => self.coarseness.fold(&unseen::insert(&task.sequence, added)),
             };
-            let sequences: Vec<Vec<Token>> = std::iter::zip(&track.tasks, added).map(with).collect();
+            let sequences: Vec<Vec<Token>> = std::iter::zip(&track.tasks, added.tokens).map(with).collect();
             if sequences.iter().map(Vec::len).sum::<usize>() <= most_events {
                 std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
                 return;

@@ -20,11 +20,13 @@ const LEAST: Nanos = 100;
 pub(super) struct Voice<'a> {
     /// The keys of all tasks; empty for those that are left out.
     pub keys: &'a [String],
+    /// The semaphores that they wait on.
+    pub semaphores: &'a [String],
     /// The task itself.
     pub own: TaskIx,
     /// Its beat, where its sleeps are a timer's.
     pub period: Option<Nanos>,
-    /// The keys of the tasks that are woken as by a pipe or a socket.
+    /// The semaphores that are posted as by a pipe or a socket.
     pub sync: &'a BTreeSet<&'a str>,
     /// What changes when it is scheduled as this one of its identities says.
     pub changes: &'a [Props],
@@ -178,11 +180,11 @@ impl Writer<'_> {
     }
 
     fn others(&self, token: &Token) -> Option<Action> {
-        let key = |ix: TaskIx| &self.voice.keys[ix as usize];
+        let semaphore = |ix: TaskIx| self.voice.semaphores[ix as usize].clone();
         Some(match *token {
-            Token::Block { .. } => Action::SemWait(semaphore(key(self.voice.own))),
-            Token::Post(sleeper) => Action::SemPost(semaphore(key(sleeper))),
-            Token::Fork(child) => Action::Fork(key(child).clone()),
+            Token::Block { .. } => Action::SemWait(semaphore(self.voice.own)),
+            Token::Post(sleeper) => Action::SemPost(semaphore(sleeper)),
+            Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::Run(_) | Token::Set(_) | Token::Loop { .. } => return None,
         })
     }
@@ -192,7 +194,7 @@ impl Writer<'_> {
             return;
         }
         let step = |(n, what)| {
-            let sync = matches!(&what, Action::SemPost(name) if self.voice.sync.contains(sleeper(name)));
+            let sync = matches!(&what, Action::SemPost(name) if self.voice.sync.contains(name.as_str()));
             Step { key: format!("{}{n}", event_name(&what)), line: 0, what, sync }
         };
         let events = actions.into_iter().enumerate().map(step).collect();
@@ -216,15 +218,6 @@ pub(super) fn on_and_on(before: &[Phase], rounds: Option<&[Token]>, voice: &Voic
     works.then(|| Phase { name: format!("p{}", before.len()), loops: None, events, props })
 }
 
-fn semaphore(key: &str) -> String {
-    format!("wake-{key}")
-}
-
-/// The key of the task that sleeps on a semaphore.
-fn sleeper(semaphore: &str) -> &str {
-    semaphore.strip_prefix("wake-").unwrap_or(semaphore)
-}
-
 fn event_name(action: &Action) -> &'static str {
     match action {
         Action::Run(_) => "run",
@@ -241,8 +234,9 @@ mod tests {
     use super::*;
 
     fn written(list: &[Token]) -> Vec<Phase> {
-        let keys = ["a".to_owned(), "b".to_owned()];
-        phases(list, &Voice { keys: &keys, own: 0, period: None, sync: &BTreeSet::from(["a"]), changes: &[] })
+        let [keys, semaphores] = [["a", "b"], ["wake-a", "wake-b"]].map(|names| names.map(str::to_owned));
+        let (sync, changes) = (&BTreeSet::from(["wake-a"]), &[]);
+        phases(list, &Voice { keys: &keys, semaphores: &semaphores, own: 0, period: None, sync, changes })
     }
 
     fn cpu_ns(phases: &[Phase]) -> Nanos {

@@ -1,6 +1,7 @@
 //! What is known of a task: how it begins, where it is, and what it did.
 
 use super::cause::Wakes;
+use super::habits::Habit;
 use super::identity::Identity;
 use super::sequence::{TaskIx, Token};
 use super::unseen::Receiver;
@@ -49,6 +50,7 @@ pub(super) struct Task {
     pub turn: u64,
     pub wakes: Wakes,
     pub receiver: Receiver,
+    pub habit: Habit,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
     /// What it was to the scheduler, first and after each change, and its CPU time as that.
@@ -91,6 +93,7 @@ impl Task {
             turn: 0,
             wakes: Wakes::default(),
             receiver: Receiver::default(),
+            habit: Habit::default(),
             prios: Vec::new(),
             identities: vec![(identity, 0)],
             unsaid: 0,

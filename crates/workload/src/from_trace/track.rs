@@ -1,6 +1,7 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
 use super::cause::{NO_WAKER, Pairs, believed};
+use super::habits::Silence;
 use super::identity::Identity;
 use super::life::{Begin, Place, Task};
 use super::sequence::{NOBODY, TaskIx, Token, push};
@@ -39,6 +40,8 @@ pub(super) struct Track {
     pub fed: Vec<Fed>,
     /// What these hold.
     pub fed_entries: usize,
+    /// Bursts whose messages may not have shown.
+    pub silence: Silence,
     /// Tokens in all sequences.
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
@@ -46,7 +49,7 @@ pub(super) struct Track {
     /// What interrupts took from each CPU.
     pub taken: Taken,
     /// How many turns have begun.
-    turns: u64,
+    pub turns: u64,
     /// The task on each CPU, where known.
     on: Vec<Option<Slot>>,
     seats: Vec<Seat>,
@@ -123,7 +126,7 @@ impl Track {
     }
 
     /// Time on this CPU, in units of the biggest one.
-    fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
+    pub(super) fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let capacity = self.capacity.get(cpu as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
         (u128::from(ns) * u128::from(capacity) / 1024) as Nanos
     }
@@ -178,8 +181,7 @@ impl Track {
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         self.wake(ix, now, NO_WAKER);
-        self.turns += 1;
-        let turn = self.turns;
+        let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         let task = &mut self.tasks[ix as usize];
         (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
@@ -230,6 +232,8 @@ impl Track {
             Some(Place::Running { cpu, .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
                 self.charge(by, cpu, now);
                 self.push(by, Token::Post(ix));
+                let waker = &mut self.tasks[by as usize];
+                waker.habit.wakes(ix, waker.work);
                 by
             }
             _ => NOBODY,
@@ -259,6 +263,7 @@ impl Observer for Track {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
         (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
+        self.silence = Silence::default();
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -380,7 +385,7 @@ impl Observer for Track {
         self.tasks[ix as usize].prio = stop.prio;
         self.charge(ix, cpu, stop.now);
         if stop.state != TaskState::Runnable {
-            self.burst_ends(ix);
+            self.burst_ends(ix, stop.now);
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,

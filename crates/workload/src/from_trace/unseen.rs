@@ -20,6 +20,7 @@ use super::life::{Place, Task};
 use super::sequence::{SOMEBODY, TaskIx, Token};
 use super::track::Track;
 use schedlab_base::Nanos;
+use std::collections::BTreeSet;
 
 /// Of so many wakers it is followed what they do while the task waits: the first ones.
 const MOST_WAKERS: usize = 32;
@@ -80,6 +81,12 @@ impl By<'_> {
 }
 
 impl Track {
+    /// A turn begins: its number.
+    pub(super) fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
     /// Lets the receiver of a task look at the others' work.
     pub(super) fn receive<R>(&mut self, ix: TaskIx, look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R) -> R {
         let mut receiver = std::mem::take(&mut self.tasks[ix as usize].receiver);
@@ -90,13 +97,14 @@ impl Track {
     }
 
     /// The burst of a task that blocks or ends.
-    pub(super) fn burst_ends(&mut self, ix: TaskIx) {
+    pub(super) fn burst_ends(&mut self, ix: TaskIx, now: Nanos) {
         if let Some(fed) = self.receive(ix, |receiver, own, all| receiver.stops(ix, own, all))
             && self.fed_entries < MOST_FED
         {
             self.fed_entries += fed.supplies.len();
             self.fed.push(fed);
         }
+        self.falls_silent(ix, now);
     }
 }
 
@@ -111,8 +119,11 @@ pub(super) struct Receiver {
     /// Its own work when it got its CPU, and the turn that began then.
     started: (Nanos, u64),
     supplies: Vec<Supply>,
-    /// The bursts after wake-ups by tasks.
+    /// The bursts after wake-ups by tasks, and their sum.
     bursts: Sample,
+    sum: Nanos,
+    /// Its burst among those during which messages may have come, if it is one of them.
+    pub heard: Option<usize>,
 }
 
 /// A burst during which, or before which, the task's wakers ran.
@@ -152,7 +163,17 @@ impl Receiver {
 
     /// Where it is now is unknown, and so is the end of its burst.
     pub(super) fn vanishes(&mut self) {
-        self.seen = None;
+        (self.seen, self.heard) = (None, None);
+    }
+
+    /// Its own work when a task woke it, if its burst began so.
+    pub(super) fn begin(&self) -> Option<Nanos> {
+        self.seen.as_ref().map(|_| self.begin)
+    }
+
+    /// How many of its bursts began so, and their sum.
+    pub(super) fn bursts(&self) -> (u64, Nanos) {
+        (self.bursts.seen(), self.sum)
     }
 
     /// It blocks or ends.
@@ -160,6 +181,7 @@ impl Receiver {
         let seen = self.seen.take()?;
         let burst = own.saturating_sub(self.begin);
         self.bursts.add(burst);
+        self.sum += burst;
         let (since, turn) = self.started;
         // Those that ran all the while: then it is known how far they were when the task was anywhere in its burst.
         for (waker, seen) in self.wakers.iter().zip(seen).filter(|(waker, _)| all.runs_since(**waker, turn)) {
@@ -180,14 +202,31 @@ impl Receiver {
     }
 }
 
-/// What to put into the sequences, by task: after how much of its work, and what. In all these are at most `most`
-/// tokens: if need be, several messages are taken as one.
+/// What to put into the sequences.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    /// By task: after how much of its work, and what.
+    pub tokens: Vec<Vec<(Nanos, Token)>>,
+    /// The bursts that were cut: whose, and its work when it began.
+    pub cut: BTreeSet<(TaskIx, Nanos)>,
+}
+
+impl Added {
+    /// A waker sends a message when it is `from` in its work, and a task waits for it when it is `at` in its own.
+    pub(super) fn message(&mut self, (waker, from): (TaskIx, Nanos), (task, at): (TaskIx, Nanos)) {
+        self.tokens[waker as usize].push((from, Token::Post(task)));
+        self.tokens[task as usize].push((at, Token::Block { length: 0, waker: SOMEBODY }));
+    }
+}
+
+/// The messages of bursts that are a multiple of the shortest ones. They are at most `most` tokens: if need be, several
+/// messages are taken as one.
 pub(super) fn additions(
     fed: &[Fed],
     tasks: &[Task],
     most: usize,
     mut causal: impl FnMut(TaskIx, TaskIx) -> bool,
-) -> Vec<Vec<(Nanos, Token)>> {
+) -> Added {
     let messages: Vec<Option<Nanos>> = tasks.iter().map(|task| task.receiver.message()).collect();
     let pieces = |fed: &Fed, at_once: u64| -> Option<u64> {
         let message = messages[fed.task as usize]? * at_once;
@@ -197,7 +236,7 @@ pub(super) fn additions(
         fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()
     };
     let at_once = (0..u64::BITS).map(|shift| 1 << shift).find(|at_once| tokens(*at_once) <= most as u64);
-    let mut added = vec![Vec::new(); tasks.len()];
+    let mut added = Added { tokens: vec![Vec::new(); tasks.len()], cut: BTreeSet::new() };
     for fed in fed {
         let Some(pieces) = at_once.and_then(|at_once| pieces(fed, at_once)) else { continue };
         let supplies: Vec<&Supply> = fed.supplies.iter().filter(|supply| causal(supply.waker, fed.task)).collect();
@@ -206,9 +245,9 @@ pub(super) fn additions(
             let all: Nanos = supplies.iter().map(|supply| supply.done(at)).sum();
             // Of what the wakers had done by then, in the same proportion: so later pieces have later posts.
             let done = (u128::from(all) * u128::from(piece) / u128::from(pieces)) as Nanos;
-            if let Some((waker, from)) = place(&supplies, at, done) {
-                added[waker as usize].push((from, Token::Post(fed.task)));
-                added[fed.task as usize].push((at, Token::Block { length: 0, waker: SOMEBODY }));
+            if let Some(sent) = place(&supplies, at, done) {
+                added.message(sent, (fed.task, at));
+                added.cut.insert((fed.task, fed.begin));
             }
         }
     }

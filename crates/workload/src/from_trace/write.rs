@@ -37,24 +37,38 @@ fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Opt
     in_turn.then(|| emit::on_and_on(phases, Some(&rounds), voice)).flatten()
 }
 
-/// The keys of the tasks that are woken as by a pipe or a socket.
-fn synced<'a>(tasks: &[Task], keys: &'a [String]) -> BTreeSet<&'a str> {
-    std::iter::zip(tasks, keys).filter(|(task, _)| task.wakes.sync()).map(|(_, key)| key.as_str()).collect()
+/// The semaphore that each task waits on, by its key: one of its own, or that of its pool.
+fn semaphores(shared: &[TaskIx], keys: &[String]) -> Vec<String> {
+    let mut users = vec![0; keys.len()];
+    shared.iter().for_each(|whose| users[*whose as usize] += 1);
+    let name = |whose: &TaskIx| match users[*whose as usize] {
+        1 => format!("wake-{}", keys[*whose as usize]),
+        _ => format!("queue-{}", keys[*whose as usize]),
+    };
+    shared.iter().map(name).collect()
+}
+
+/// The semaphores of the tasks that are woken as by a pipe or a socket.
+fn synced<'a>(tasks: &[Task], semaphores: &'a [String]) -> BTreeSet<&'a str> {
+    std::iter::zip(tasks, semaphores).filter(|(task, _)| task.wakes.sync()).map(|(_, name)| name.as_str()).collect()
 }
 
 impl ModelBuilder {
-    /// The workload of the kept tasks, in the window from `start` to `end`.
+    /// The workload of the kept tasks, in the window from `start` to `end`. `shared` says whose semaphore each task
+    /// waits on.
     pub(super) fn write(
         &self,
         kept: &[bool],
+        shared: &[TaskIx],
         options: &Options,
         window: (Nanos, Nanos),
         report: &mut Report,
     ) -> Workload {
         let tasks = &self.track().tasks;
-        let keys = self.keys(kept);
-        let sync = synced(tasks, &keys);
-        let end = self.end(kept, &keys, window.1 - window.0);
+        let keys = &self.keys(kept);
+        let semaphores = &semaphores(shared, keys);
+        let sync = synced(tasks, semaphores);
+        let end = self.end(kept, keys, window.1 - window.0);
         let global = end.global();
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
@@ -85,7 +99,7 @@ impl ModelBuilder {
                 _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
             let (own, period) = (ix as TaskIx, task.wakes.period());
-            let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
+            let voice = emit::Voice { keys, semaphores, own, period, sync: &sync, changes: &changes };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
             if let Some(phase) = goes_on(&end, task, &phases, &voice) {
