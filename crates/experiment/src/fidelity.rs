@@ -169,8 +169,7 @@ fn calibrated(
 
 fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {
     if shares_clock(kernel, machine) {
-        let timed = "tasks that sleep therefore look at their CPU clocks, which the simulated ones do not";
-        remarks.push(format!("{ONE_CLOCK}: {timed}"));
+        remarks.push(ONE_CLOCK.to_owned());
     }
     Place {
         on: kernel.name().to_owned(),
@@ -193,7 +192,7 @@ fn request(kernel: &dyn Real, machine: &Machine, load: &Load, (duration, seed): 
     Ok(Request {
         kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
         machine: machine.clone(),
-        workload: if shares_clock(kernel, machine) { load.timed(cpus)? } else { load.workload(cpus)? },
+        workload: load.workload(cpus)?,
         set: Vec::new(),
         duration: Some(duration),
         seed,

@@ -82,18 +82,16 @@ impl Computed {
     }
 }
 
-/// Completed bursts, by the thread's CPU clock.
+/// Completed bursts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Bursts {
-    /// How many were timed.
+    /// How many there were.
     pub count: u64,
-    /// How many were not, because the task does not look at its clock (`"x-clock-poll": 0`).
-    pub untimed: u64,
     /// The CPU time that they were to take.
     pub wanted_us: f64,
-    /// The CPU time that they took.
-    pub took_us: f64,
-    /// By how much a burst took more or less than it was to take.
+    /// How many of them were timed by the thread's CPU clock.
+    pub timed: u64,
+    /// By how much a burst that was timed took more or less than it was to take.
     pub error_us: ErrorFigures,
     #[serde(skip)]
     classes: Vec<u64>,
@@ -123,9 +121,8 @@ impl Bursts {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut bursts = Self {
             count: load(&slot.bursts),
-            untimed: load(&slot.untimed),
             wanted_us: us(load(&slot.wanted)),
-            took_us: us(load(&slot.took)),
+            timed: load(&slot.timed),
             classes: slot.errors.iter().map(|n| u64::from(n.load(Ordering::Relaxed))).collect(),
             sum: load(&slot.error_sum),
             error_us: ErrorFigures { max: us(load(&slot.error_max)), ..ErrorFigures::default() },
@@ -136,9 +133,8 @@ impl Bursts {
 
     fn add(&mut self, other: &Self) {
         self.count += other.count;
-        self.untimed += other.untimed;
         self.wanted_us += other.wanted_us;
-        self.took_us += other.took_us;
+        self.timed += other.timed;
         self.sum += other.sum;
         self.error_us.max = self.error_us.max.max(other.error_us.max);
         self.classes.resize(CLASSES, 0);
@@ -146,7 +142,7 @@ impl Bursts {
     }
 
     fn summarise(&mut self) {
-        self.error_us.mean = us(self.sum) / self.count.max(1) as f64;
+        self.error_us.mean = us(self.sum) / self.timed.max(1) as f64;
         self.error_us.p90 = self.quantile(0.9);
         self.error_us.p99 = self.quantile(0.99);
     }
@@ -195,7 +191,7 @@ mod tests {
         let mut classes = vec![0; CLASSES];
         (classes[10], classes[12]) = (95, 5);
         let error_us = ErrorFigures { max: 3.0, ..ErrorFigures::default() };
-        let mut bursts = Bursts { count: 100, sum: 100_000, classes, error_us, ..Bursts::default() };
+        let mut bursts = Bursts { timed: 100, sum: 100_000, classes, error_us, ..Bursts::default() };
         bursts.summarise();
         let ErrorFigures { mean, p90, p99, max } = bursts.error_us;
         assert_eq!((mean, p90, p99, max), (1.0, 1.023, 3.0, 3.0));

@@ -70,13 +70,11 @@ pub(crate) struct Slot {
     /// Its CPU time when it began, and when it ended or was ended.
     pub(crate) cpu_before: AtomicU64,
     pub(crate) cpu_after: AtomicU64,
-    /// Bursts that were not timed.
-    pub(crate) untimed: AtomicU64,
-    /// Timed bursts, the CPU time that they were to take, and the CPU time that they took.
+    /// Bursts, and the CPU time that they were to take.
     pub(crate) bursts: AtomicU64,
     pub(crate) wanted: AtomicU64,
-    pub(crate) took: AtomicU64,
-    /// The sum and the largest of the bursts' errors.
+    /// Those that were timed, and the sum and the largest of their errors.
+    pub(crate) timed: AtomicU64,
     pub(crate) error_sum: AtomicU64,
     pub(crate) error_max: AtomicU64,
     pub(crate) errors: [AtomicU32; CLASSES],

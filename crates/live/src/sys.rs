@@ -30,6 +30,15 @@ pub(crate) fn monotonic() -> Nanos {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// How often this thread was preempted. Asking does not make the kernel account it.
+pub(crate) fn preemptions() -> i64 {
+    // SAFETY: a structure of numbers may be all zero, and the kernel fills it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is of the type that the call writes.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nivcsw
+}
+
 /// The CPU time of this thread. Reading it makes the kernel account the thread.
 pub(crate) fn thread_cpu() -> Nanos {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)

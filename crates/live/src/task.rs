@@ -208,9 +208,17 @@ impl Task {
             }
             Op::HybridBarrier { barrier, spin } => {
                 let start = sys::thread_cpu();
+                // It has not spun for longer than has passed: until then its clock need not be read.
+                let mut next = sys::monotonic() + spin;
                 let mut tired = || {
                     self.worker.check_over();
-                    sys::thread_cpu() - start >= spin
+                    let now = sys::monotonic();
+                    if now < next {
+                        return false;
+                    }
+                    let left = (start + spin).saturating_sub(sys::thread_cpu());
+                    next = now + left;
+                    left == 0
                 };
                 self.barrier(barrier, AtBarrier::Spin(&mut tired));
             }
@@ -237,14 +245,12 @@ impl Task {
             return;
         }
         let slot = self.slot;
-        let Burst { wanted, took, timed } = self.worker.burst(amount, scaled);
-        add(&slot.wanted, wanted);
-        add(&slot.took, took);
-        if !timed {
-            return add(&slot.untimed, 1);
-        }
-        let error = wanted.abs_diff(took);
+        let Burst { wanted, took } = self.worker.burst(amount, scaled);
         add(&slot.bursts, 1);
+        add(&slot.wanted, wanted);
+        let Some(took) = took else { return };
+        let error = wanted.abs_diff(took);
+        add(&slot.timed, 1);
         add(&slot.error_sum, error);
         slot.error_max.fetch_max(error, Ordering::Relaxed);
         let class = (64 - error.leading_zeros() as usize).min(CLASSES - 1);

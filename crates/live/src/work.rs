@@ -1,9 +1,12 @@
 //! Work: loops whose length is known, checked against the thread's CPU clock.
 //!
-//! Reading the thread's CPU clock makes the kernel account the thread, and newer kernels then end a slice that is over.
-//! So a burst is done by counted loops, three quarters of what is left at a time, and the clock is read after each of
-//! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms. The shortest bursts are counted
-//! without a look at the clock, as a real task does its work: it would be looked at more often than anything else.
+//! Reading the thread's CPU clock makes the kernel account the thread, and newer kernels then end a slice that is over,
+//! as no tick would yet. So a burst is done by counted loops, some 20 us at a time, and the time that has passed
+//! meanwhile is read without entering the kernel. If it is much longer than usual, then the kernel says whether the
+//! thread was preempted: if so, the loops count as usual. If not, the thread was slower, or its virtual CPU was away.
+//!
+//! A few of the bursts are timed by the thread's clock, at their beginning and their end: that tells how exact they
+//! are, and how much of the time for which a virtual CPU is away its kernel counts as the thread's.
 
 use crate::computing::Computation;
 use crate::memory::Touched;
@@ -12,13 +15,21 @@ use schedlab_base::Nanos;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
-/// How much work is done between two looks at whether the run is over.
-const CHUNK: Nanos = 100_000;
-/// Which part of what is left is done before the next look at the clock. Neighbours of a virtual machine make loops
+/// How much work is done between two looks at the time: so much, or as many times the cost of a look.
+const CHUNK: f64 = 20_000.0;
+const LOOKS: f64 = 200.0;
+/// Loops that take so many times as long as usual may have been interrupted. Neighbours of a virtual machine make loops
 /// slower or faster by tens of percent from one millisecond to the next.
-const PART: f64 = 0.75;
-/// Below this, loops are counted down to the end; a burst that is no longer is counted without a clock.
+const INTERRUPTED: f64 = 1.7;
+/// After so many such chunks in a row the loops have become slower.
+const IN_A_ROW: u32 = 8;
+/// Less work than this does not show how fast loops are; a burst that is no longer is not timed.
 const SHORT: Nanos = 10_000;
+/// Of so many bursts one is timed by the thread's CPU clock, and so are the first ones.
+const TIMED: u32 = 16;
+const FIRST: u32 = 4;
+/// How much of what was learnt from timed bursts is kept with each one.
+const KEPT: f64 = 0.9;
 /// How far a thread's own rate may be from the calibrated one: other threads of the core and its frequency change it.
 const DRIFT: f64 = 8.0;
 /// How the calibration measures.
@@ -34,6 +45,8 @@ pub struct Calibration {
     pub spread: f64,
     /// The time that a reading of the thread's CPU clock takes.
     pub clock_ns: f64,
+    /// The time that a look at the time takes.
+    pub look_ns: f64,
 }
 
 /// One counted loop each: a chain of multiplications, each of which needs the one before it.
@@ -50,13 +63,14 @@ impl Calibration {
     /// Measures this machine, in some 20 ms.
     #[must_use]
     pub fn measure() -> Self {
-        let clock_ns = (0..64)
-            .map(|_| {
-                let start = sys::thread_cpu();
-                sys::thread_cpu() - start
-            })
-            .min()
-            .unwrap_or(0) as f64;
+        let cost = |clock: fn() -> Nanos| {
+            let reading = |_| {
+                let start = clock();
+                clock() - start
+            };
+            (0..64).map(reading).min().unwrap_or(0) as f64
+        };
+        let (clock_ns, look_ns) = (cost(sys::thread_cpu), cost(sys::monotonic));
         let mut count = 1000;
         while timed(count) < SAMPLE {
             count *= 2;
@@ -64,7 +78,7 @@ impl Calibration {
         let mut samples: Vec<f64> = (0..SAMPLES).map(|_| timed(count) as f64 / count as f64).collect();
         samples.sort_by(f64::total_cmp);
         let ns_per_loop = samples[0].max(1e-3);
-        Self { ns_per_loop, spread: samples[SAMPLES / 2] / ns_per_loop - 1.0, clock_ns }
+        Self { ns_per_loop, spread: samples[SAMPLES / 2] / ns_per_loop - 1.0, clock_ns, look_ns }
     }
 }
 
@@ -84,10 +98,8 @@ fn speed(capacities: &[u32]) -> f64 {
 pub(crate) struct Burst {
     /// The CPU time that it was to take, on the CPUs that it ran on.
     pub(crate) wanted: Nanos,
-    /// The CPU time that it took.
-    pub(crate) took: Nanos,
-    /// Whether it was timed; else it took what it was to take, as far as is known.
-    pub(crate) timed: bool,
+    /// The CPU time that it took, if it was timed.
+    pub(crate) took: Option<Nanos>,
 }
 
 /// A thread's way of working.
@@ -100,9 +112,19 @@ pub(crate) struct Worker<'a> {
     capacities: &'a [u32],
     /// When the run is over, whatever the task does.
     over: Nanos,
-    /// The time between two readings of its own CPU clock; 0: it counts loops and does not look. If the task says
-    /// nothing, the looks are where they make the burst exact.
+    /// The time between two readings of its own CPU clock; 0: it never reads it. If the task says nothing, it does so
+    /// around some of its bursts.
     pub(crate) clock_poll: Option<Nanos>,
+    /// How many bursts it has begun.
+    bursts: u32,
+    /// How many chunks in a row took much longer than usual, and how many times as long at least.
+    longer: (u32, f64),
+    /// How often it had been preempted when it last asked.
+    preemptions: i64,
+    /// For how long its virtual CPU was away, or it was slow, in this burst.
+    away: f64,
+    /// The same in bursts that were timed, and how much of that its CPU clock counted.
+    seen: (f64, f64),
     /// The memory that it touches while it works.
     pub(crate) touched: Touched,
     /// What it computes in place of loops.
@@ -113,7 +135,21 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(calibration: Calibration, capacities: &'a [u32], over: Nanos) -> Self {
         let rate = 1.0 / calibration.ns_per_loop;
         let touched = Touched::default();
-        Self { calibration, measured: rate, rate, capacities, over, clock_poll: None, touched, computation: None }
+        Self {
+            calibration,
+            measured: rate,
+            rate,
+            capacities,
+            over,
+            clock_poll: None,
+            bursts: 0,
+            longer: (0, f64::INFINITY),
+            preemptions: 0,
+            away: 0.0,
+            seen: (0.0, 0.0),
+            touched,
+            computation: None,
+        }
     }
 
     /// Computes this from now on.
@@ -130,60 +166,77 @@ impl<'a> Worker<'a> {
 
     /// Ends the process if the run is over and whoever should have ended it did not.
     pub(crate) fn check_over(&self) {
-        if sys::monotonic() > self.over {
+        self.over_by(sys::monotonic());
+    }
+
+    fn over_by(&self, now: Nanos) {
+        if now > self.over {
             sys::exit(0);
         }
     }
 
-    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not. Short bursts, and
-    /// those of a task that does not look at its clock, are counted loops alone.
+    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not.
     pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Burst {
         let capacities = if scaled { self.capacities } else { &[] };
         self.computation.iter_mut().for_each(Computation::begin);
-        if self.clock_poll == Some(0) || amount <= SHORT {
-            let time = amount as f64 / speed(capacities);
-            self.work(time);
-            return Burst { wanted: time as Nanos, took: time as Nanos, timed: false };
+        if let Some(poll) = self.clock_poll.filter(|poll| *poll > 0 && amount > SHORT) {
+            return self.polling(amount, poll, capacities);
         }
+        let timed = self.bursts < FIRST || self.bursts.is_multiple_of(TIMED);
+        self.bursts = self.bursts.saturating_add(1);
+        let start = (timed && self.clock_poll.is_none() && amount > SHORT).then(sys::thread_cpu);
+        let counted = self.counted();
+        self.away = 0.0;
+        let wanted = self.work(amount as f64, capacities);
+        let took = start.map(|start| sys::thread_cpu() - start);
+        if let Some(took) = took {
+            let (away, of_that) = self.seen;
+            self.seen = (away * KEPT + self.away, of_that * KEPT + took as f64 - (wanted - self.away * counted));
+        }
+        Burst { wanted: wanted.round() as Nanos, took }
+    }
+
+    /// Computes, and reads the thread's CPU clock each time that it has worked for `poll`.
+    fn polling(&mut self, amount: Nanos, poll: Nanos, capacities: &[u32]) -> Burst {
         let start = sys::thread_cpu();
         let (mut now, mut left) = (start, amount as f64);
-        let enough = self.calibration.clock_ns;
         let mut wanted = 0.0;
-        while left > enough {
+        while left > self.calibration.clock_ns {
             let speed = speed(capacities);
-            let step = self.step(left / speed);
-            self.work(step);
+            self.work(left.min(poll as f64 * speed), capacities);
             let then = std::mem::replace(&mut now, sys::thread_cpu());
             let took = (now - then) as f64;
-            self.learn(step, took);
-            let done = took * speed;
-            wanted += if done >= left { left / speed } else { took };
-            left -= done;
+            wanted += took.min(left / speed);
+            left -= took * speed;
         }
         wanted += left.max(0.0);
-        Burst { wanted: wanted as Nanos, took: now - start, timed: true }
+        Burst { wanted: wanted as Nanos, took: Some(now - start) }
     }
 
-    /// How much CPU time to work before the next look at the clock.
-    fn step(&self, left: f64) -> f64 {
-        let step = if left > SHORT as f64 { left * PART } else { left };
-        self.clock_poll.map_or(step, |poll| step.min(poll as f64))
-    }
-
-    /// Works for about this much CPU time, by the count of loops.
-    fn work(&mut self, time: f64) {
-        let mut left = time;
+    /// Does this much work, for a CPU of capacity 1024, by the count of loops. The CPU time that it is to take.
+    fn work(&mut self, amount: f64, capacities: &[u32]) -> f64 {
+        let (mut left, mut time) = (amount, 0.0);
+        let most = CHUNK.max(LOOKS * self.calibration.look_ns);
+        if amount > SHORT as f64 {
+            self.preemptions = sys::preemptions();
+        }
+        let mut now = sys::monotonic();
         while left > 0.0 {
-            let chunk = left.min(CHUNK as f64);
+            let speed = speed(capacities);
+            let chunk = (left / speed).min(most);
             let count = chunk * self.rate;
             if let Some(computation) = &mut self.computation {
                 computation.work(count as u64);
             } else {
                 self.compute_loops(chunk, count);
             }
-            left -= chunk;
-            self.check_over();
+            let then = std::mem::replace(&mut now, sys::monotonic());
+            let took = self.learn(chunk, (now - then) as f64);
+            time += took.min(left / speed);
+            left -= took * speed;
+            self.over_by(now);
         }
+        time
     }
 
     fn compute_loops(&mut self, time: f64, count: f64) {
@@ -194,13 +247,41 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes what a step took into account.
-    fn learn(&mut self, step: f64, took: f64) {
-        if step < SHORT as f64 || took <= 0.0 {
-            return;
+    /// Which part of the time for which its virtual CPU is away its CPU clock counts.
+    fn counted(&self) -> f64 {
+        let (away, of_that) = self.seen;
+        if away > 0.0 { (of_that / away).clamp(0.0, 1.0) } else { 1.0 }
+    }
+
+    /// A chunk of work was to take some time, and so much has passed: how much CPU time that was, as far as is known.
+    fn learn(&mut self, chunk: f64, passed: f64) -> f64 {
+        if chunk < SHORT as f64 || passed <= 0.0 {
+            return chunk;
         }
-        let seen = self.rate * (step / took);
-        self.rate = (self.rate + (seen - self.rate) / 4.0).clamp(self.measured / DRIFT, self.measured * DRIFT);
+        let slower = passed / chunk;
+        if slower > INTERRUPTED {
+            let before = std::mem::replace(&mut self.preemptions, sys::preemptions());
+            if before != self.preemptions {
+                return chunk;
+            }
+            self.longer = (self.longer.0 + 1, self.longer.1.min(slower));
+            if self.longer.0 == IN_A_ROW {
+                self.becomes(self.rate / self.longer.1);
+                self.longer = (0, f64::INFINITY);
+            }
+            self.away += passed - chunk;
+            return chunk + (passed - chunk) * self.counted();
+        }
+        self.longer = (0, f64::INFINITY);
+        // Short interrupts make loops slower at times, and nothing makes them faster.
+        let weight = if slower < 1.0 { 2.0 } else { 16.0 };
+        self.becomes(self.rate + (self.rate / slower - self.rate) / weight);
+        passed
+    }
+
+    /// The loops have become faster or slower.
+    fn becomes(&mut self, rate: f64) {
+        self.rate = rate.clamp(self.measured / DRIFT, self.measured * DRIFT);
     }
 }
 
@@ -210,31 +291,43 @@ mod tests {
 
     #[test]
     fn a_burst_takes_the_cpu_time_asked() {
-        let calibration = Calibration::measure();
-        let mut worker = Worker::new(calibration, &[], Nanos::MAX);
-        let mut errors: Vec<f64> = Vec::new();
-        for _ in 0..30 {
-            for amount in [100_000, 2_000_000] {
-                let start = sys::thread_cpu();
-                let burst = worker.burst(amount, true);
-                let around = sys::thread_cpu() - start;
-                assert!(burst.took <= around && burst.wanted == amount, "{burst:?}, {around}");
-                errors.push((burst.took as f64 - amount as f64).abs() / amount as f64);
+        for clock_poll in [None, Some(0), Some(50_000)] {
+            let mut worker = Worker::new(Calibration::measure(), &[], Nanos::MAX);
+            worker.clock_poll = clock_poll;
+            let mut errors: Vec<f64> = Vec::new();
+            for _ in 0..30 {
+                for amount in [500_000, 2_000_000] {
+                    let start = sys::thread_cpu();
+                    let burst = worker.burst(amount, true);
+                    let around = sys::thread_cpu() - start;
+                    assert!(
+                        burst.wanted == amount && burst.took.is_none_or(|took| took <= around),
+                        "{burst:?}, {around}"
+                    );
+                    errors.push((around as f64 - amount as f64).abs() / amount as f64);
+                }
             }
+            errors.sort_by(f64::total_cmp);
+            // A virtual machine's CPU can be taken away in the middle of a burst, so the median is judged.
+            assert!(errors[30] < 0.02, "{clock_poll:?}: {errors:?}");
         }
-        errors.sort_by(f64::total_cmp);
-        // A virtual machine's CPU can be taken away in the middle of a burst, so the median is judged.
-        assert!(errors[30] < 0.02, "{errors:?}");
     }
 
     #[test]
     fn a_slow_cpu_takes_longer_for_work_and_not_for_time() {
         let mut worker = Worker::new(Calibration::measure(), &[512; 4096], Nanos::MAX);
-        let burst = worker.burst(1_000_000, true);
-        assert!((1_999_000..2_001_000).contains(&burst.wanted) && burst.took > 1_900_000, "{burst:?}");
-        let burst = worker.burst(1_000_000, false);
-        assert!(burst.wanted == 1_000_000 && burst.took < 1_900_000, "{burst:?}");
+        // The median of the first ones, which are all timed: a virtual machine's CPU can be taken away in one of them.
+        let mut of = |scaled| {
+            worker.bursts = 0;
+            let mut bursts: Vec<Burst> = (0..FIRST).map(|_| worker.burst(1_000_000, scaled)).collect();
+            bursts.sort_by_key(|burst| burst.took);
+            bursts[bursts.len() / 2]
+        };
+        let burst = of(true);
+        assert!((1_999_000..2_001_000).contains(&burst.wanted) && burst.took.unwrap() > 1_900_000, "{burst:?}");
+        let burst = of(false);
+        assert!(burst.wanted == 1_000_000 && burst.took.unwrap() < 1_900_000, "{burst:?}");
         let short = [worker.burst(2_000, true), worker.burst(2_000, false)];
-        assert_eq!(short.map(|burst| (burst.took, burst.timed)), [(4_000, false), (2_000, false)]);
+        assert_eq!(short.map(|burst| (burst.wanted, burst.took)), [(4_000, None), (2_000, None)]);
     }
 }

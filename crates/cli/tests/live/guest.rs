@@ -113,7 +113,9 @@ fn a_guest_sees_the_machine_that_was_asked_for() {
         ["vm", "boot", "debian-6.12", "--json", "--boot-limit", PATIENCE, "--machine", machine.to_str().unwrap()];
     let output = run(cache, &args);
     let document: Value = serde_json::from_str(&ok(output)).unwrap();
-    assert_eq!(document["remarks"], serde_json::json!([]));
+    // Under QEMU's emulation a kernel may have to be started again.
+    let again = |remark: &Value| remark.as_str().unwrap().ends_with("it was started again");
+    assert!(document["remarks"].as_array().unwrap().iter().all(again), "{}", document["remarks"]);
     assert_eq!(document["distances"], serde_json::json!([[10, 17], [17, 10]]));
     let of = |key: &str| document["cpus"].as_array().unwrap().iter().map(|cpu| cpu[key].as_u64().unwrap()).collect();
     let expect = |key: &str, wanted: [u64; 8]| {

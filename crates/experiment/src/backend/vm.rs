@@ -28,13 +28,10 @@ const BUSY: f64 = 0.05;
 
 /// How long a virtual CPU's turn is where several count instructions.
 const TURN_US: f64 = 122.0;
-/// How often tasks then look at their CPU clocks, if the workload does not say: work that was measured while the other
-/// CPUs were idle takes several times as long when they are busy.
-const POLL: Nanos = 4_000_000;
 
 /// What is wrong with counted time on several CPUs.
 pub(crate) const ONE_CLOCK: &str =
-    "all CPUs share the clock that counts instructions, so a burst takes longer the more of them are busy";
+    "all CPUs share the clock that counts instructions, so less is done in a burst the more of them are busy";
 
 /// A kernel, and how its guests are to be.
 #[derive(Clone, Debug)]
@@ -105,7 +102,7 @@ impl Vm {
         open: impl FnOnce(&Meta) -> Result<O>,
         say: &mut dyn FnMut(&str),
     ) -> Result<(O::Done, Inside)> {
-        let job = job(request, self.deterministic, options)?;
+        let job = job(request, options)?;
         let (trace, inside) = self.run_inside(request, &mut |guest| schedlab_guest::run(guest, &job, say))?;
         let mut source = trace.open()?;
         let mut output = open(&self.meta_of(source.meta(), request, &inside.guest))?;
@@ -221,9 +218,7 @@ impl Backend for Vm {
         if self.deterministic && request.machine.cpus.len() > 1 {
             let others = request.machine.cpus.len() as f64 - 1.0;
             recording.notes.push(format!(
-                "{ONE_CLOCK}: tasks therefore look at their CPU clocks every {} ms, and a latency of up to {:.1} ms \
-                 can be the wait for a CPU's turn",
-                POLL / 1_000_000,
+                "{ONE_CLOCK}, and a latency of up to {:.1} ms can be the wait for a CPU's turn",
                 others * TURN_US / 1000.0
             ));
         }
@@ -233,7 +228,7 @@ impl Backend for Vm {
 
 impl Real for Vm {
     fn recording(&self, request: &Request) -> Result<Recording> {
-        let job = job(request, self.deterministic, &[])?;
+        let job = job(request, &[])?;
         let (trace, inside) = self.run_inside(request, &mut |guest| self.kept.run(guest, &job))?;
         let mut recording = Recording::new(trace, &inside.recorded, &inside.execution, inside.notes);
         recording.tunables = self.tunables(&inside.guest);
@@ -249,18 +244,14 @@ impl Real for Vm {
 }
 
 /// The guest's job: this same program's verb `exec`.
-fn job(request: &Request, deterministic: bool, options: &[String]) -> Result<Job> {
+fn job(request: &Request, options: &[String]) -> Result<Job> {
     let mut command: Vec<String> = ["exec", WORKLOAD, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
     command.push(request.seed.to_string());
     if let Some(duration) = request.length()? {
         command.extend(["--duration".to_owned(), format!("{duration}ns")]);
     }
     command.extend(options.iter().cloned());
-    let mut workload = request.workload.clone();
-    if deterministic && request.machine.cpus.len() > 1 {
-        workload.tasks.iter_mut().for_each(|task| _ = task.props.clock_poll.get_or_insert(POLL));
-    }
-    let workload = schedlab_workload::write(&workload).into_bytes();
+    let workload = schedlab_workload::write(&request.workload).into_bytes();
     let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
     let files = vec![(WORKLOAD.to_owned(), workload)];
     Ok(Job { command, files, set: request.set.clone(), wanted, ..Job::default() })
@@ -288,14 +279,12 @@ mod tests {
             seed: 7,
             skip_ticks: true,
         };
-        let job = |counted| job(&request, counted, &["--buffer".to_owned(), "512K".to_owned()]).unwrap();
-        let inside = |job: &Job| schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
-        assert_eq!(inside(&job(true)).tasks[0].props.clock_poll, Some(POLL), "two CPUs share a clock");
-        let job = job(false);
+        let job = job(&request, &["--buffer".to_owned(), "512K".to_owned()]).unwrap();
+        let inside = schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
         let words = "exec /workload.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
         assert_eq!(job.command.join(" "), words);
         assert_eq!(job.set, request.set);
-        assert_eq!((inside(&job).tasks.len(), inside(&job).tasks[0].props.clock_poll), (workload.tasks.len(), None));
+        assert_eq!(inside.tasks, workload.tasks);
         assert_eq!(run_limit(Some(1_000_000_000)), Duration::from_secs(140));
     }
 }

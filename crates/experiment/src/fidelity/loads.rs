@@ -6,7 +6,7 @@
 //! tasks that sleep have to look ([`Load::timed`]).
 
 use schedlab_base::Result;
-use schedlab_workload::{TaskDef, Workload};
+use schedlab_workload::Workload;
 use std::path::Path;
 
 /// A load.
@@ -27,16 +27,6 @@ impl Load {
         let mut workload = schedlab_workload::parse(text.as_bytes(), Path::new(self.name))?;
         workload.name = self.name.to_owned();
         workload.file = None;
-        Ok(workload)
-    }
-
-    /// The same, whose bursts are timed. How long those of a hog take changes nothing.
-    pub(super) fn timed(&self, cpus: u32) -> Result<Workload> {
-        let mut workload = self.workload(cpus)?;
-        let only_runs = |task: &TaskDef| task.phases.iter().skip(1).all(|phase| phase.events.len() == 1);
-        for task in workload.tasks.iter_mut().filter(|task| !only_runs(task)) {
-            task.props.clock_poll = None;
-        }
         Ok(workload)
     }
 }
@@ -190,17 +180,5 @@ mod tests {
                 assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
             }
         }
-    }
-
-    #[test]
-    fn only_tasks_that_sleep_are_timed() {
-        let polls = |name: &str| {
-            let load = LOADS.iter().find(|load| load.name == name).unwrap();
-            let workload = load.timed(4).unwrap();
-            workload.tasks.iter().map(|task| (task.name.clone(), task.props.clock_poll)).collect::<Vec<_>>()
-        };
-        assert_eq!(polls("sleepers"), [("hog".to_owned(), Some(0)), ("sleeper".to_owned(), None)]);
-        assert!(polls("groups").iter().all(|(_, poll)| *poll == Some(0)));
-        assert!(polls("schbench").iter().chain(&polls("pipeline")).all(|(_, poll)| poll.is_none()));
     }
 }

@@ -36,15 +36,16 @@ fn computed(execution: &Execution) -> String {
 
 /// What was computed, and how exact the work was.
 pub fn work(execution: &Execution) -> String {
-    let Bursts { count, error_us, .. } = &execution.bursts;
-    if *count == 0 {
+    let Bursts { count, timed, error_us, .. } = &execution.bursts;
+    if *timed == 0 {
         return computed(execution);
     }
     computed(execution)
         + &format!(
-            "\n{} bursts, by the threads' CPU clocks {:.1} us off on average (p90 {:.1}, p99 {:.1}, max {:.1} us); \
-         calibrated at {:.3} ns a loop\n",
+            "\n{} bursts; the {} that were timed by the threads' CPU clocks are {:.1} us off on average (p90 {:.1}, \
+             p99 {:.1}, max {:.1} us); calibrated at {:.3} ns a loop\n",
             grouped(*count),
+            grouped(*timed),
             error_us.mean,
             error_us.p90,
             error_us.p99,

@@ -51,7 +51,7 @@ fn rt_app_does_the_same_with_the_same_file() {
     for (name, rounds, work) in [("fast", 200.0, 1000.0), ("slow", 40.0, 8000.0), ("rest", 20.0, 500.0)] {
         let (their_run, their_rounds) = of_rt_app(&theirs, name);
         let (run, own_rounds) = (ours[name]["run_us"].as_f64().unwrap(), ours[name]["voluntary"].as_f64().unwrap());
-        let took = own[name]["bursts"]["took_us"].as_f64().unwrap();
+        let took = own[name]["cpu_us"].as_f64().unwrap();
         let context = format!(
             "{name}: ours {run} us ({took} by its clock), {own_rounds} sleeps; \
              theirs {their_run} us, {their_rounds} sleeps"
