@@ -2,8 +2,7 @@
 //!
 //! Every task begins at a time that the seed draws, so that runs differ as those of a real machine do. Bursts take 500
 //! us at least, and are counted loops: a real task that looked at its CPU clock meanwhile would make the kernel account
-//! it, and so end its slice earlier. Only where a loop takes several times as long when other CPUs are busy do the
-//! tasks that sleep have to look ([`Load::timed`]).
+//! it, and so end its slice earlier.
 
 use schedlab_base::Result;
 use schedlab_workload::Workload;
