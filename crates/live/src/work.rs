@@ -3,11 +3,11 @@
 //! Reading the thread's CPU clock makes the kernel account the thread, and newer kernels then end a slice that is over,
 //! as no tick would yet. So a burst is done by counted loops, some 20 us at a time, and the time that has passed
 //! meanwhile is read without entering the kernel. If it is much longer than usual, then the kernel says whether the
-//! thread was preempted: if so, it has just got its CPU back, and its clock may be read. If not, the thread was slower, or
-//! its virtual CPU was away. The clock is read when a burst begins, too, since the thread has mostly slept before.
+//! thread was preempted. If so, it has just got its CPU back, and its clock may be read; if not, the thread was slower,
+//! or its virtual CPU was away. The clock is read when a burst begins, too, since the thread has mostly slept before.
 //!
-//! A few of the bursts are timed by the thread's clock, at their beginning and their end: that tells how exact they
-//! are, and how much of the time for which a virtual CPU is away its kernel counts as the thread's.
+//! A few of the bursts are timed by the thread's clock to their end: that tells how exact they are, and how much of the
+//! time for which a virtual CPU is away its kernel counts as the thread's.
 
 use crate::computing::Computation;
 use crate::memory::Touched;
