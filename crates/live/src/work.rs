@@ -251,8 +251,7 @@ impl<'a> Worker<'a> {
                 self.compute_loops(chunk, count);
             }
             let then = std::mem::replace(&mut now, sys::monotonic());
-            let took = self.learn(chunk, (now - then) as f64);
-            self.since += took;
+            let took = self.took(chunk, (now - then) as f64);
             time += took.min(left / speed);
             left -= took * speed;
             self.over_by(now);
@@ -275,22 +274,36 @@ impl<'a> Worker<'a> {
     }
 
     /// A chunk of work was to take some time, and so much has passed: how much CPU time that was, as far as is known.
+    fn took(&mut self, chunk: f64, passed: f64) -> f64 {
+        if chunk >= SHORT as f64 && passed > chunk * INTERRUPTED && self.was_preempted() {
+            return self.since_read().unwrap_or(chunk);
+        }
+        let took = self.learn(chunk, passed);
+        self.since += took;
+        took
+    }
+
+    /// Whether it was preempted since it last asked.
+    fn was_preempted(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.preemptions, sys::preemptions());
+        before != self.preemptions
+    }
+
+    /// Reads its CPU clock, if it may: the time that does not count yet.
+    fn since_read(&mut self) -> Option<f64> {
+        let (read, since) = (self.read?, self.since);
+        let clock = sys::thread_cpu();
+        self.reads(Some(clock));
+        Some((clock - read) as f64 - since)
+    }
+
+    /// The same of a chunk in which it was not preempted, which shows how fast loops are.
     fn learn(&mut self, chunk: f64, passed: f64) -> f64 {
         if chunk < SHORT as f64 || passed <= 0.0 {
             return chunk;
         }
         let slower = passed / chunk;
         if slower > INTERRUPTED {
-            let before = std::mem::replace(&mut self.preemptions, sys::preemptions());
-            if before != self.preemptions {
-                let Some(read) = self.read else { return chunk };
-                let (clock, since) = (sys::thread_cpu(), self.since);
-                self.reads(Some(clock));
-                // It is counted from here on: the caller adds what is returned.
-                let took = (clock - read) as f64 - since;
-                self.since = -took;
-                return took;
-            }
             self.longer = (self.longer.0 + 1, self.longer.1.min(slower));
             if self.longer.0 == IN_A_ROW {
                 self.becomes(self.rate / self.longer.1);
