@@ -247,12 +247,14 @@ impl ModelBuilder {
         let track = &mut self.replay.observer.0.inner;
         let folded = |task: &Task| task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
         let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
+        let mut causal = |tasks: &Track, waker, task| {
+            plain[waker as usize] && plain[task as usize] && causes.hold(tasks, waker, task)
+        };
+        let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
         let mut room = 4 * most_events;
         while room > most_events / 16 {
-            let mut causal =
-                |waker, task| plain[waker as usize] && plain[task as usize] && causes.hold(track, waker, task);
-            let mut added = unseen::additions(&track.fed, &track.tasks, room, &mut causal);
-            habits::add(&track.silence, &track.tasks, &mut added, &mut causal);
+            let mut added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| causal(track, waker, task));
+            sent.add_to(&mut added);
             let with = |(task, added): (&Task, Vec<_>)| match added.is_empty() {
                 true => self.coarseness.fold(&task.sequence),
                 false => self.coarseness.fold(&unseen::insert(&task.sequence, added)),

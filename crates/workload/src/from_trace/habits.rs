@@ -108,19 +108,23 @@ impl Habit {
             self.parts += (self.at - self.begin) * 1000 / length;
         }
         self.begin = own;
-        Burst { woken, asleep: self.those(sleeps) & !woken }
+        Burst { woken, asleep: self.those(|task, _| sleeps(task)) & !woken }
     }
 
-    /// Those of whom this is true.
-    fn those(&self, mut is: impl FnMut(TaskIx) -> bool) -> Bits {
-        let bit = |(bit, (task, _)): (usize, &(TaskIx, u64))| Bits::from(is(*task)) << bit;
+    /// Those of whom this is true, given who it is and in how many bursts woken.
+    fn those(&self, mut is: impl FnMut(TaskIx, u64) -> bool) -> Bits {
+        let bit = |(bit, (task, times)): (usize, &(TaskIx, u64))| Bits::from(is(*task, *times)) << bit;
         self.sleepers.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
+    }
+
+    /// Who these are, and in how many bursts they were woken.
+    fn tasks(&self, these: Bits) -> impl Iterator<Item = (TaskIx, u64)> + '_ {
+        self.sleepers.iter().enumerate().filter(move |(bit, _)| these >> bit & 1 == 1).map(|(_, sleeper)| *sleeper)
     }
 
     /// Those that it does not wake by chance, as far as is known.
     fn often(&self) -> Bits {
-        let often = |(bit, (_, times)): (usize, &(TaskIx, u64))| Bits::from(times * RARELY >= self.waking) << bit;
-        self.sleepers.iter().enumerate().map(often).fold(0, |all, bit| all | bit)
+        self.those(|_, times| times * RARELY >= self.waking)
     }
 
     /// Whether it wakes one of these in nearly all bursts in which it can.
@@ -206,9 +210,8 @@ impl Track {
             }
             let before = self.silence.hearers.len();
             let awake = habit.often() & !burst.woken & !burst.asleep;
-            let awake = habit.sleepers.iter().enumerate().filter(|(bit, _)| awake >> bit & 1 == 1);
-            for (_, (task, _)) in awake {
-                self.hears(*task, now);
+            for (task, _) in habit.tasks(awake) {
+                self.hears(task, now);
             }
             let until = self.silence.hearers.len();
             if until > before {
@@ -250,18 +253,34 @@ struct Message {
     from: Nanos,
 }
 
-/// Adds these messages, where none are known in a burst.
-pub(super) fn add(silence: &Silence, tasks: &[Task], added: &mut Added, causal: impl FnMut(TaskIx, TaskIx) -> bool) {
-    let messages = messages(silence, tasks, causal);
-    let taken = taken_one_by_one(silence, tasks, &messages);
-    for (Heard { task, begin, end }, messages) in std::iter::zip(&silence.heard, &messages) {
-        let Some(end) = end.filter(|_| taken[*task as usize] && !added.cut.contains(&(*task, *begin))) else {
-            continue;
-        };
-        let pieces = messages.len() as u64 + 1;
-        for (piece, message) in (1..).zip(messages) {
-            let at = (begin + (end - begin) * piece / pieces).max(message.so_far);
-            added.message((message.waker, message.from), (*task, at));
+/// The messages that were sent and taken one by one.
+pub(super) struct Sent<'a> {
+    heard: &'a [Heard],
+    /// By the bursts in which they came.
+    messages: Vec<Vec<Message>>,
+}
+
+impl<'a> Sent<'a> {
+    pub(super) fn of(silence: &'a Silence, tasks: &[Task], causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Self {
+        let mut messages = messages(silence, tasks, causal);
+        let taken = taken_one_by_one(silence, tasks, &messages);
+        for (heard, messages) in std::iter::zip(&silence.heard, &mut messages) {
+            if !taken[heard.task as usize] {
+                messages.clear();
+            }
+        }
+        Self { heard: &silence.heard, messages }
+    }
+
+    /// Adds them where none are known in a burst.
+    pub(super) fn add_to(&self, added: &mut Added) {
+        for (Heard { task, begin, end }, messages) in std::iter::zip(self.heard, &self.messages) {
+            let Some(end) = end.filter(|_| !added.cut.contains(&(*task, *begin))) else { continue };
+            let pieces = messages.len() as u64 + 1;
+            for (piece, message) in (1..).zip(messages) {
+                let at = (begin + (end - begin) * piece / pieces).max(message.so_far);
+                added.message((message.waker, message.from), (*task, at));
+            }
         }
     }
 }
@@ -275,13 +294,13 @@ fn messages(silence: &Silence, tasks: &[Task], mut causal: impl FnMut(TaskIx, Ta
         let hearers = &silence.hearers[std::mem::replace(&mut first, *until)..*until];
         let habit = &tasks[*waker as usize].habit;
         let To { each, one } =
-            *known[*waker as usize].get_or_insert_with(|| habit.to(habit.those(|task| causal(*waker, task))));
+            *known[*waker as usize].get_or_insert_with(|| habit.to(habit.those(|task, _| causal(*waker, task))));
         let among = |these: Bits| {
             let those = move |hearer: &&Hearer| {
                 let Heard { task, end, .. } = silence.heard[hearer.burst];
                 // What came when the burst was over was for another one.
                 let lasts = end.is_some_and(|end| end > hearer.so_far);
-                lasts && habit.those(|sleeper| sleeper == task) & these != 0
+                lasts && habit.tasks(these).any(|(sleeper, _)| sleeper == task)
             };
             hearers.iter().filter(those)
         };
@@ -309,16 +328,12 @@ pub(super) fn pools(tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bo
     let mut woken = vec![(0, 0); tasks.len()];
     let mut pools: Vec<BTreeSet<TaskIx>> = Vec::new();
     for (waker, Task { habit, .. }) in (0..).zip(tasks) {
-        let causes = habit.those(|task| causal(waker, task));
+        let causes = habit.those(|task, _| causal(waker, task));
         let To { one, .. } = habit.to(causes);
         let one = if one.count_ones() > 1 { one } else { 0 };
-        for (bit, (task, times)) in habit.sleepers.iter().enumerate().filter(|(bit, _)| causes >> bit & 1 == 1) {
-            let (all, pooled) = &mut woken[*task as usize];
-            *all += times;
-            *pooled += times * u64::from(one >> bit & 1);
-        }
-        let mut pool: BTreeSet<TaskIx> = habit.sleepers.iter().map(|(task, _)| *task).collect();
-        pool.retain(|task| habit.those(|sleeper| sleeper == *task) & one != 0);
+        habit.tasks(causes).for_each(|(task, times)| woken[task as usize].0 += times);
+        habit.tasks(one).for_each(|(task, times)| woken[task as usize].1 += times);
+        let mut pool: BTreeSet<TaskIx> = habit.tasks(one).map(|(task, _)| task).collect();
         // Who takes from two queues joins them.
         let (joined, apart) = pools.into_iter().partition(|known| !known.is_disjoint(&pool));
         pools = apart;

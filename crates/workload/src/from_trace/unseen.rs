@@ -236,7 +236,7 @@ pub(super) fn additions(
         fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()
     };
     let at_once = (0..u64::BITS).map(|shift| 1 << shift).find(|at_once| tokens(*at_once) <= most as u64);
-    let mut added = Added { tokens: vec![Vec::new(); tasks.len()], cut: BTreeSet::new() };
+    let mut added = Added { tokens: vec![Vec::new(); tasks.len()], ..Added::default() };
     for fed in fed {
         let Some(pieces) = at_once.and_then(|at_once| pieces(fed, at_once)) else { continue };
         let supplies: Vec<&Supply> = fed.supplies.iter().filter(|supply| causal(supply.waker, fed.task)).collect();
