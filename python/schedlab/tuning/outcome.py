@@ -201,8 +201,8 @@ def _no_better(result: Document) -> list[str]:
     for own in result["objectives"]:
         low, high = own["interval"]
         lines.append(
-            f"On {result['held_out_runs']} held-out runs, {own['name']} of the best candidate changed by "
-            f"{own['improvement']:+.2%} (95% interval {low:+.2%} to {high:+.2%}; more is better)."
+            f"On {result['held_out_runs']} held-out runs, the best candidate improved {own['name']} by "
+            f"{own['improvement']:+.2%} (95% interval {low:+.2%} to {high:+.2%}; below zero is worse)."
         )
     return lines + [f"The constraint {own['name']} did not hold on the held-out runs." for own in broken]
 
