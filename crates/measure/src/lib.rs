@@ -62,5 +62,5 @@ pub use schedlab_track::{Chosen, Part, Slot};
 pub use selection::{Chooser, Selection};
 pub use series::Series;
 pub use sleeps::SleepStats;
-pub use stats::{Stats, StatsOverTime};
+pub use stats::{Stats, StatsOfParts, StatsOverTime};
 pub use task_cpu::TaskCpuStats;

@@ -5,7 +5,7 @@ use crate::summing::About;
 use crate::task_cpu::TaskCpus;
 use crate::{Report, Series, TaskStats, TeamStats, summing};
 use schedlab_base::{AffinityRecord, Event, Ignored, Meta, NameRecord, Nanos, Sink};
-use schedlab_track::{Kept as Told, Observer, Part, View, Viewed};
+use schedlab_track::{Kept as Told, Observer, Part, Replay, Selected, View, Viewed};
 
 /// Statistics in the making: feed it a trace, then [`Stats::finish`].
 ///
@@ -17,7 +17,16 @@ pub struct Stats(Measuring<()>);
 #[derive(Debug)]
 pub struct StatsOverTime(Measuring<Series>);
 
-/// What both are. It is not public: a generic type would be compiled anew in each crate that uses it.
+/// Statistics of parts of a trace in the making, from one replay of the events: each part's are as [`Stats::of_part`]
+/// has them.
+#[derive(Debug)]
+pub struct StatsOfParts {
+    replay: Replay<Vec<Selected<Kept>>>,
+    places: Nodes,
+    about: About,
+}
+
+/// What the first two are. It is not public: a generic type would be compiled anew in each crate that uses it.
 #[derive(Debug)]
 struct Measuring<More> {
     view: View<(Kept, More)>,
@@ -87,6 +96,34 @@ impl StatsOverTime {
     }
 }
 
+impl StatsOfParts {
+    /// Statistics for these parts of a trace with this metadata.
+    #[must_use]
+    pub fn new(meta: &Meta, parts: impl IntoIterator<Item = Part>) -> Self {
+        let places = Nodes::new(meta);
+        let kept = |part| Selected::new(part, Told::Figures, Kept::new(&places));
+        let observers = parts.into_iter().map(kept).collect();
+        Self { replay: Replay::new(meta, observers), places, about: About::new(meta) }
+    }
+
+    /// As [`Stats::finish_with_teams`], for each part.
+    #[must_use]
+    pub fn finish_with_teams(
+        mut self,
+        end: Option<Nanos>,
+        choose: &dyn Fn(&[TaskStats]) -> Vec<Vec<usize>>,
+    ) -> Vec<(Report, Vec<TeamStats>)> {
+        self.replay.finish(end);
+        let Replay { tracker, observer } = self.replay;
+        let of_part = |part: Selected<Kept>| {
+            let (bounds, events) = (part.bounds(), part.events);
+            let looked_at = summing::LookedAt { bounds, events, teams: false, about: self.about };
+            summing::report(&tracker, &part.inner, &self.places, looked_at, choose)
+        };
+        observer.into_iter().map(of_part).collect()
+    }
+}
+
 impl<More: Observer> Measuring<More> {
     fn new(meta: &Meta, part: Option<Part>, more: More) -> Self {
         let places = Nodes::new(meta);
@@ -103,22 +140,22 @@ impl<More: Observer> Measuring<More> {
 
 /// Makes a sink of a wrapper.
 macro_rules! sink {
-    ($wrapper:ty) => {
+    ($wrapper:ty: $($replay:tt).+) => {
         impl Sink for $wrapper {
             fn events(&mut self, batch: &[Event]) {
-                self.0.view.events(batch);
+                self.$($replay).+.events(batch);
             }
 
             fn name(&mut self, record: &NameRecord) {
-                self.0.view.name(record);
+                self.$($replay).+.name(record);
             }
 
             fn affinity(&mut self, record: &AffinityRecord) {
-                self.0.view.affinity(record);
+                self.$($replay).+.affinity(record);
             }
 
             fn lasts(&mut self, until: Nanos) {
-                self.0.view.lasts(until);
+                self.$($replay).+.lasts(until);
             }
 
             /// None of the measures looks at a priority or a waker.
@@ -128,5 +165,6 @@ macro_rules! sink {
         }
     };
 }
-sink!(Stats);
-sink!(StatsOverTime);
+sink!(Stats: 0.view);
+sink!(StatsOverTime: 0.view);
+sink!(StatsOfParts: replay);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use schedlab_base::{Context, CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
-use schedlab_measure::{Report, Stats};
+use schedlab_measure::{Part, Report, Stats, StatsOfParts, TaskStats};
 
 fn state() -> impl Strategy<Value = TaskState> {
     prop::sample::select(vec![TaskState::Runnable, TaskState::Sleeping, TaskState::Uninterruptible, TaskState::Zombie])
@@ -91,6 +91,26 @@ proptest! {
         stats.name(&NameRecord { time: 0, tid: 3, tgid: None, comm: "x".into(), cgroup: Some("/x".into()) });
         stats.events(late);
         check(&stats.finish(end.map(u64::from)))?;
+    }
+
+    #[test]
+    fn parts_told_together_are_those_told_alone(
+        meta in meta(),
+        events in events(0..6, 4, 1000),
+        mut edges in prop::collection::vec(0..3000u64, 2..6),
+    ) {
+        edges.sort_unstable();
+        let parts = || edges.windows(2).map(|edge| Part { from: edge[0], to: edge[1].max(edge[0] + 1), tasks: None });
+        let teams = |tasks: &[TaskStats]| vec![(0..tasks.len()).collect()];
+        let mut together = StatsOfParts::new(&meta, parts());
+        together.events(&events);
+        let alone = parts().map(|part| {
+            let mut stats = Stats::of_part(&meta, Some(part));
+            stats.events(&events);
+            stats.finish_with_teams(None, &teams)
+        });
+        let (together, alone) = (together.finish_with_teams(None, &teams), alone.collect::<Vec<_>>());
+        prop_assert_eq!(format!("{together:?}"), format!("{alone:?}"));
     }
 
     #[test]

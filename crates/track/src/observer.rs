@@ -91,8 +91,8 @@ pub struct Move {
     pub first: bool,
 }
 
-/// Declares the facts once: as the methods of [`Observer`], as what a pair of observers (or an optional observer)
-/// passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar sign, for that
+/// Declares the facts once: as the methods of [`Observer`], as what a pair of observers (or a list of them, or an
+/// optional one) passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar sign, for that
 /// inner macro.
 macro_rules! facts {
     ($d:tt $($(#[$doc:meta])* fn $fact:ident($($arg:ident: $of:ty),*);)*) => {
@@ -114,6 +114,14 @@ macro_rules! facts {
         impl<O: Observer> Observer for Option<O> {
             $(#[inline] fn $fact(&mut self, $($arg: $of),*) {
                 if let Some(observer) = self {
+                    observer.$fact($($arg),*);
+                }
+            })*
+        }
+
+        impl<O: Observer> Observer for Vec<O> {
+            $(#[inline] fn $fact(&mut self, $($arg: $of),*) {
+                for observer in self {
                     observer.$fact($($arg),*);
                 }
             })*

@@ -1,9 +1,9 @@
 //! A run, measured: of each row its figures, over all of it and in blocks of time.
 
 use super::align::{Key, teams};
-use schedlab_base::{AffinityRecord, Event, NameRecord, Nanos, Result, Sink, Tid};
+use schedlab_base::{Nanos, Result, Tid};
 use schedlab_measure::compared::Compared;
-use schedlab_measure::{Part, Report, Stats, TaskStats};
+use schedlab_measure::{Part, Report, Stats, StatsOfParts, TaskStats, TeamStats};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -124,34 +124,11 @@ fn in_blocks(
         tasks: part.and_then(|part| part.tasks.clone()),
     };
     let meta = source.meta().clone();
-    let mut stats = Blocks((0..blocks).map(|block| Stats::of_part(&meta, Some(window(block)))).collect());
+    let mut stats = StatsOfParts::new(&meta, (0..blocks).map(window));
     source.run(&mut stats)?;
-    let measured = stats.0.into_iter().map(|stats| {
-        let (_, sums) = stats.finish_with_teams(None, &choose);
-        rows.keys().cloned().zip(sums.iter().map(|sum| Compared::of(&sum.sums))).collect()
-    });
-    Ok(measured.collect())
-}
-
-/// Hands everything to each.
-struct Blocks(Vec<Stats>);
-
-impl Sink for Blocks {
-    fn events(&mut self, batch: &[Event]) {
-        self.0.iter_mut().for_each(|stats| stats.events(batch));
-    }
-
-    fn name(&mut self, record: &NameRecord) {
-        self.0.iter_mut().for_each(|stats| stats.name(record));
-    }
-
-    fn affinity(&mut self, record: &AffinityRecord) {
-        self.0.iter_mut().for_each(|stats| stats.affinity(record));
-    }
-
-    fn lasts(&mut self, until: Nanos) {
-        self.0.iter_mut().for_each(|stats| stats.lasts(until));
-    }
+    let measured = stats.finish_with_teams(None, &choose).into_iter();
+    let figures = |sums: &[TeamStats]| sums.iter().map(|sum| Compared::of(&sum.sums)).collect::<Vec<_>>();
+    Ok(measured.map(|(_, sums)| rows.keys().cloned().zip(figures(&sums)).collect()).collect())
 }
 
 impl Run {
