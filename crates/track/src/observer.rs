@@ -92,8 +92,8 @@ pub struct Move {
 }
 
 /// Declares the facts once: as the methods of [`Observer`], as what a pair of observers (or a list of them, or an
-/// optional one) passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar sign, for that
-/// inner macro.
+/// optional one) passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar
+/// sign, for that inner macro.
 macro_rules! facts {
     ($d:tt $($(#[$doc:meta])* fn $fact:ident($($arg:ident: $of:ty),*);)*) => {
         /// Receives what follows from the events, and keeps what it needs. A fact that it does not implement costs
