@@ -15,7 +15,16 @@ use ui::Ui;
 
 /// A laboratory for Linux task schedulers.
 #[derive(Parser)]
-#[command(name = "schedlab", version, about, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "schedlab",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  schedlab record -o trace.arrows -- make -j4\n  schedlab stats trace.arrows\n  \
+                  schedlab view trace.arrows\n  schedlab whatif trace.arrows --kernel linux-6.12\n  \
+                  schedlab sim periodic:tasks=4 --kernel linux-2.6.32 --machine quad-smt --duration 5s\n\n\
+                  schedlab COMMAND --help says more, with examples."
+)]
 struct Cli {
     /// Print one JSON document on standard output instead of text.
     #[arg(long, global = true)]

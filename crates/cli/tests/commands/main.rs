@@ -7,6 +7,7 @@ mod docs;
 mod export;
 mod gantt;
 mod heatmap;
+mod help;
 mod import;
 mod kept;
 mod knobs;

@@ -1,0 +1,34 @@
+//! What the help says, to somebody who has never seen the command.
+
+use crate::support::schedlab;
+
+fn help(args: &[&str]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let output = schedlab(dir.path(), args);
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+#[test]
+fn without_arguments_it_says_what_it_is_and_how_to_begin() {
+    let text = help(&[]);
+    assert_eq!(text.lines().next(), Some("A laboratory for Linux task schedulers"), "{text}");
+    assert!(
+        text.contains("\n  schedlab record -o trace.arrows -- make -j4\n  schedlab stats trace.arrows\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_command_shows_an_example() {
+    let text = help(&["--help"]);
+    let commands = text.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let names =
+        commands.lines().filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    // These hand everything on to programs of the Python package.
+    let names: Vec<_> = names.filter(|name| !["help", "tune", "sweep", "query"].contains(name)).collect();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let text = help(&[name, "--help"]);
+        assert!(text.contains("\nExample") && text.contains(&format!("\n  schedlab {name}")), "{name}: {text}");
+    }
+}
