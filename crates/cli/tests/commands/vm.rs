@@ -1,5 +1,6 @@
 //! `schedlab vm`, as far as it boots nothing.
 
+use crate::support::schedlab;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -45,4 +46,12 @@ fn without_a_place_for_kernels_the_message_says_which_variable() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
     let output = command.env_remove("XDG_CACHE_HOME").env_remove("HOME").args(["vm", "list"]).output().unwrap();
     assert!(message(&output, 2).contains("set XDG_CACHE_HOME or HOME"));
+}
+
+#[test]
+fn the_help_shows_examples() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = schedlab(dir.path(), &["vm", "--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("schedlab vm fetch debian-6.12") && text.contains("schedlab vm boot"), "{text}");
 }
