@@ -127,8 +127,8 @@ fn in_blocks(
     let mut stats = StatsOfParts::new(&meta, (0..blocks).map(window));
     source.run(&mut stats)?;
     let measured = stats.finish_with_teams(None, &choose).into_iter();
-    let figures = |sums: &[TeamStats]| sums.iter().map(|sum| Compared::of(&sum.sums)).collect::<Vec<_>>();
-    Ok(measured.map(|(_, sums)| rows.keys().cloned().zip(figures(&sums)).collect()).collect())
+    let figures = |sum: TeamStats| Compared::of(&sum.sums);
+    Ok(measured.map(|(_, sums)| rows.keys().cloned().zip(sums.into_iter().map(figures)).collect()).collect())
 }
 
 impl Run {
