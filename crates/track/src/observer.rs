@@ -36,7 +36,7 @@ pub struct Start {
     pub now: Nanos,
     /// The task's priority at that time.
     pub prio: i16,
-    /// Whether the switch was not recorded; the time is then the earliest possible instant.
+    /// Whether the switch was not recorded; the time is then a guess.
     pub unseen: bool,
 }
 

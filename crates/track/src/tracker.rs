@@ -4,6 +4,7 @@
 //! events until its next switch; such spans count as neither run nor idle. A task's wait begins when it becomes
 //! runnable (woken, newly forked, or switched out while runnable) and ends when it is switched in.
 
+mod exits;
 mod losses;
 mod members;
 mod switch;
@@ -13,6 +14,7 @@ mod wake;
 
 use crate::tasks::{Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
+use exits::Exits;
 use members::Members;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, TaskRecord, Tid};
 
@@ -44,6 +46,7 @@ pub struct Tracker {
     cpus: Vec<Cpu>,
     tasks: TaskTable,
     members: Members,
+    exits: Exits,
     started: bool,
     start: Nanos,
     now: Nanos,
@@ -74,6 +77,7 @@ impl Tracker {
             cpus: Vec::new(),
             tasks: TaskTable::new(),
             members: Members::new(meta),
+            exits: Exits::default(),
             started: false,
             start: 0,
             now: 0,
@@ -131,6 +135,9 @@ impl Tracker {
         }
         self.now = self.now.max(event.time);
         self.events += 1;
+        if self.now >= self.exits.due {
+            self.arrive(observer);
+        }
         if !self.has(event.cpu) && !self.admit(event.cpu) {
             return;
         }
@@ -200,6 +207,7 @@ impl Tracker {
         }
         let end = end.or(self.span.map(|(_, end)| end.max(self.until))).unwrap_or(self.until).max(self.now);
         self.now = end;
+        self.arrive(observer);
         for (number, cpu) in (0..).zip(&mut self.cpus).filter(|(_, cpu)| cpu.present) {
             observer.span(number, cpu.occupant, cpu.since, end);
             observer.queue(number, end, None);

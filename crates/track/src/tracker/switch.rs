@@ -22,6 +22,9 @@ impl Tracker {
         let whole = self.members.all_followed();
         let (left, entered, aside) = if whole { (left, entered, false) } else { self.partly(left, entered) };
         let since = self.close(number, left, prev_prio, observer);
+        if self.exits.hidden && left == Occupant::Idle {
+            self.learn_exit(since, entered);
+        }
         if let Occupant::Task(slot) = left {
             let last = self.cpus[number as usize].last_event;
             let stop = Stop { now: self.now, state, prio: prev_prio, since, last, late: false };
@@ -88,13 +91,17 @@ impl Tracker {
                 observer.span(number, Occupant::Unknown, since, now);
                 None
             }
-            believed => Some(self.close_unseen(number, believed, (left, prio), observer)),
+            believed => {
+                let at = self.likely(number, believed, left);
+                self.close_unseen(number, believed, (left, prio), at, observer);
+                Some(at)
+            }
         }
     }
 
     /// Returns the earliest instant at which `left` can have got the CPU, which was not seen: not before the last
     /// switch that was seen, nor while the task waited, slept, or ran elsewhere.
-    fn earliest(&self, number: CpuId, left: Occupant) -> Nanos {
+    pub(super) fn earliest(&self, number: CpuId, left: Occupant) -> Nanos {
         let since = self.cpus[number as usize].since;
         match left {
             Occupant::Task(slot) => match self.tasks[slot] {
@@ -107,17 +114,18 @@ impl Tracker {
         }
     }
 
-    /// Ends a span with an unseen switch from `believed` to `left`: some recorders do not see some tasks.
+    /// Ends a span with an unseen switch from `believed` to `left` at `at`: some recorders do not see some tasks.
     #[cold]
     fn close_unseen(
         &mut self,
         number: CpuId,
         believed: Occupant,
         (left, prio): (Occupant, i16),
+        at: Nanos,
         observer: &mut impl Observer,
-    ) -> Nanos {
+    ) {
         let (since, now) = (self.cpus[number as usize].since, self.now);
-        let at = self.earliest(number, left);
+        let earliest = self.earliest(number, left);
         if let Occupant::Task(slot) = believed {
             let task = &mut self.tasks[slot];
             if task.leaves == Leaves::Unknown && task.is_on(number) {
@@ -142,33 +150,40 @@ impl Tracker {
         }
         if believed == Occupant::Idle {
             self.cpus[number as usize].blind = true;
-            self.drain(number, at, observer);
+            self.exits.hidden = true;
+            self.drain(number, earliest, observer);
         }
         observer.span(number, believed, since, at);
         observer.span(number, left, at, now);
         self.contradictions += 1;
         self.contradicted = self.contradicted.saturating_add(now - at);
-        at
     }
 
-    /// The CPU has got a task that waited for it, which was not seen.
+    /// The CPU got a task that waited for it at `at`, which was not seen.
     #[cold]
-    pub(super) fn start_unseen(&mut self, number: CpuId, slot: Slot, prio: i16, observer: &mut impl Observer) {
+    pub(super) fn start_unseen(
+        &mut self,
+        number: CpuId,
+        slot: Slot,
+        prio: i16,
+        at: Nanos,
+        observer: &mut impl Observer,
+    ) {
         let (believed, entered) = (self.cpus[number as usize].occupant, Occupant::Task(slot));
-        self.close_unseen(number, believed, (entered, prio), observer);
+        self.close_unseen(number, believed, (entered, prio), at, observer);
         self.occupy(number, entered, observer);
     }
 
-    /// The idle CPU got a task at `at`, and nobody saw that. Those that waited on its queue before must have had it
-    /// earlier, and nobody saw that either.
-    fn drain(&mut self, number: CpuId, at: Nanos, observer: &mut impl Observer) {
+    /// The idle CPU got a task that was there from `since` on, and nobody saw that. Those that waited on its queue
+    /// before must have had it earlier, and nobody saw that either.
+    fn drain(&mut self, number: CpuId, since: Nanos, observer: &mut impl Observer) {
         if self.cpus[number as usize].waiting == 0 {
             return;
         }
         let epoch = self.cpus[number as usize].epoch;
         let waits = |task: &Task| task.status == Status::Waiting && (task.cpu, task.epoch) == (number, epoch);
         let earlier: Vec<Slot> =
-            self.tasks.iter().filter(|(_, task)| waits(task) && task.since < at).map(|(slot, _)| slot).collect();
+            self.tasks.iter().filter(|(_, task)| waits(task) && task.since < since).map(|(slot, _)| slot).collect();
         for slot in earlier {
             self.doubt(slot, observer);
         }

@@ -205,6 +205,43 @@ fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
 }
 
 #[test]
+fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
+    // CPU 1 is never seen to leave idle: not at 10 (too early to know), 40, and 60 (2 is gone before it would come).
+    let meta = Meta { running: vec![(0, 0), (1, 0)], ..whole() };
+    let events = [
+        woken(10, 0, 2, 1),
+        switch(15, 1, 2, Sleeping, 0),
+        woken(20, 0, 3, 0),
+        switch(26, 0, 0, Runnable, 3),
+        woken(40, 0, 2, 1),
+        woken(43, 0, 4, 1),
+        switch(50, 1, 2, Sleeping, 4),
+        switch(55, 1, 4, Sleeping, 0),
+        woken(60, 0, 2, 1),
+        switch(64, 1, 2, Sleeping, 0),
+        woken(70, 0, 2, 1),
+    ];
+    let all = told(&meta, &events, 90);
+    let of = |tid: Tid| -> Vec<&str> {
+        let facts = [format!("started {tid} "), format!("waited {tid} ")];
+        all.split("; ").filter(|fact| facts.iter().any(|start| fact.starts_with(start))).collect()
+    };
+    let expected = [
+        "waited 2 on 1 10-10",
+        "started 2 on 1 at 10 unseen",
+        "waited 2 on 1 40-46",
+        "started 2 on 1 at 46 unseen",
+        "waited 2 on 1 60-62",
+        "started 2 on 1 at 62 unseen",
+        "waited 2 on 1 70-76",
+        "started 2 on 1 at 76 unseen",
+    ];
+    assert_eq!(of(2), expected);
+    assert_eq!(of(4), ["waited 4 on 1 43-50", "started 4 on 1 at 50"]);
+    assert!(all.contains("cpu1 idle 15-46; ") && all.contains("cpu1 2 76-90"), "{all}");
+}
+
+#[test]
 fn a_task_that_is_not_seen_to_leave_waits_only_if_that_is_seen_to_end() {
     // 2 gets the CPU, and 1 is seen to leave it. So 2 may have run, unseen, after each of its wake-ups.
     let gone = [switch(2, 0, 1, Sleeping, 2), switch(4, 0, 1, Sleeping, 0), waking(5, 0, 2, 0), woken(5, 0, 2, 0)];

@@ -74,7 +74,7 @@ impl Tracker {
         self.tell_queue(target, observer);
         let cpu = &self.cpus[target as usize];
         if cpu.blind && cpu.occupant == Occupant::Idle {
-            self.start_unseen(target, slot, prio, observer);
+            self.comes(target, slot, prio, observer);
         }
     }
 
@@ -93,7 +93,8 @@ impl Tracker {
             Occupant::Task(other) => self.tasks[other].leaves != Leaves::Seen,
         };
         if task.leaves == Leaves::Seen && gave_way && task.epoch == cpu.epoch {
-            self.start_unseen(task.cpu, slot, prio, observer);
+            let at = self.likely(task.cpu, cpu.occupant, Occupant::Task(slot));
+            self.start_unseen(task.cpu, slot, prio, at, observer);
         } else {
             self.doubt(slot, observer);
         }

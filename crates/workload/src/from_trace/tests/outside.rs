@@ -23,6 +23,21 @@ fn what_wake_ups_cost_is_taken_from_the_recording() {
 }
 
 #[test]
+fn a_cpu_whose_idle_task_is_not_seen_to_leave_shows_no_cost() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0).switch(0, 2, 8, Sleeping, 0);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        s.wake(t, 1, 1, 2).switch(t + 30, 1, 2, Sleeping, 0);
+        s.wake(t + 40, 2, 1, 3).switch(t + 47, 2, 0, Runnable, 3).switch(t + 60, 2, 3, Sleeping, 0);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+    assert_eq!(costs.idle_exit_ns, Some(7 * US));
+}
+
+#[test]
 fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
     let mut s = Script::default();
     s.switch(0, 0, 0, Runnable, 1);
