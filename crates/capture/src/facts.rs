@@ -1,7 +1,7 @@
 //! The facts about the running kernel that decide how it schedules, as far as it shows them.
 
 use crate::debugfs::Debugfs;
-use crate::procfs;
+use crate::{newidle, online, procfs, sys};
 use flate2::read::GzDecoder;
 use schedlab_base::{Nanos, System};
 use std::collections::BTreeMap;
@@ -50,6 +50,11 @@ pub(crate) fn of(root: &Path, base_slice: Option<Nanos>, tick: Option<Nanos>) ->
     if let Some(slice) = base_slice {
         system.tunables.entry("base_slice_ns".to_owned()).or_insert_with(|| slice.to_string());
         system.unreadable.remove("base_slice_ns");
+    }
+    match newidle::ratio(root, &online(), sys::monotonic()) {
+        Ok(Some(ratio)) => drop(system.tunables.insert(newidle::NAME.to_owned(), ratio.to_string())),
+        Ok(None) => {}
+        Err(why) => drop(system.unreadable.insert(newidle::NAME.to_owned(), format!("not readable here: {why}"))),
     }
     let missing = [("hz", system.hz.is_none()), ("preemption", system.preemption.is_none())];
     for (fact, _) in missing.into_iter().filter(|(_, missing)| *missing) {

@@ -1,6 +1,7 @@
 //! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
 //! by time and passes them to a sink.
 
+mod btf;
 mod calls;
 mod cgroups;
 mod changes;
@@ -13,6 +14,7 @@ mod host;
 mod instance;
 mod load;
 mod merge;
+mod newidle;
 pub mod owner;
 mod prepare;
 mod procfs;

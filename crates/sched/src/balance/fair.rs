@@ -69,7 +69,8 @@ pub use features::{FAST_UP, Features, LOADS, LOADS_3_10, LOADS_3_18, NEWIDLE, SE
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{
-    BUGS, ENERGY_AWARE, GROUP_IMBALANCE, MIGRATION_COST, NR_MIGRATE, OVERLOAD_ON_WAKEUP, Rules, by_capacity,
+    BUGS, ENERGY_AWARE, GROUP_IMBALANCE, MIGRATION_COST, NEWIDLE_RATIO, NR_MIGRATE, OVERLOAD_ON_WAKEUP, Rules,
+    by_capacity,
 };
 pub use state::Balancer;
 

@@ -1,5 +1,6 @@
 //! The `sched_features` of placement and load balancing that can be switched.
 
+use super::rules::NEWIDLE_RATIO;
 use crate::tunables::{Handle, Tunable, Values};
 
 /// `WA_IDLE`, `WA_WEIGHT` and `WA_BIAS`: the steps of `wake_affine` (4.14 on).
@@ -132,7 +133,7 @@ pub const WAKE_AFFINE: [Tunable; 4] = [WA_IDLE.tunable, WA_WEIGHT.tunable, WA_BI
 /// Those that 5.15, 6.1, 6.6 and 6.12 have in addition.
 pub const SEARCH: [Tunable; 1] = [SIS_UTIL.tunable];
 /// Those that 6.1 and 6.12 have in addition.
-pub const NEWIDLE: [Tunable; 1] = [NI_RANDOM.tunable];
+pub const NEWIDLE: [Tunable; 2] = [NI_RANDOM.tunable, NEWIDLE_RATIO.tunable];
 
 /// The values of the switches. One that a release does not have has its default.
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,7 @@ impl Balancer {
 
     /// Resets the state of all domains, groups and CPUs for newly built domains.
     pub(super) fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
-        let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
+        let Self { domains, of_domain, of_group, of_cpu, least_capacity, rules, .. } = self;
         *least_capacity = u64::MAX;
         of_domain.clear();
         let mut costs = BTreeMap::new();
@@ -43,8 +43,8 @@ impl Balancer {
                 max_cost: 0,
                 cost_changed: jiffies,
                 tried: 512,
-                helped: 256,
-                ratio: 512,
+                helped: rules.newidle_ratio / 2,
+                ratio: rules.newidle_ratio,
             }));
         }
         of_group.clear();

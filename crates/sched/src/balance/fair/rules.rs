@@ -24,6 +24,18 @@ pub const MIGRATION_COST: [Handle<i64>; 3] = [
 /// The limit on tasks per balancing pass under its names: until 5.12, and from 5.13 on.
 pub const NR_MIGRATE: [Handle<u32>; 2] = [nr_migrate("sched_nr_migrate"), nr_migrate("nr_migrate")];
 
+/// The rate of success of newidle balancing that a kernel assumes when it boots, out of 1024 (`sd_init`).
+const FIRST_RATIO: u32 = 512;
+
+/// That rate at the start, which a kernel that has run for a while has learnt (with `NI_RANDOM`).
+pub const NEWIDLE_RATIO: Handle<u32> = Handle::number(
+    "newidle_ratio",
+    Unit::Number,
+    FIRST_RATIO as i64,
+    (0, 1024),
+    "how many of 1024 newly idle CPUs balance at the start, with NI_RANDOM; 512 at boot, later what helped so far",
+);
+
 /// The switch for energy-aware wake-up placement, which came with 5.0.
 pub const ENERGY_AWARE: Handle<bool> = Handle::switch(
     "sched_energy_aware",
@@ -69,6 +81,8 @@ pub struct Rules {
     pub migration_cost: i64,
     /// How many tasks one balancing pass looks at (`sched_nr_migrate`).
     pub nr_migrate: u32,
+    /// The rate of success of newidle balancing that a domain begins with, out of 1024.
+    pub newidle_ratio: u32,
     /// The fixes of the domains that are enabled.
     pub fixes: Fixes,
     /// Whether the group imbalance fix is enabled: groups are compared by their least loaded CPU.
@@ -87,6 +101,7 @@ impl Rules {
             release,
             migration_cost: 500_000,
             nr_migrate: 32,
+            newidle_ratio: FIRST_RATIO,
             fixes: Fixes::default(),
             fix_group_imbalance: false,
             energy_aware: false,

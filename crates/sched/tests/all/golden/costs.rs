@@ -2,7 +2,7 @@
 
 use crate::support::registry::releases;
 use crate::support::{MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
-use schedlab_base::{CpuId, Event, Nanos, Payload, v};
+use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, v};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
 use schedlab_sched::kernels::{self, KERNELS};
 use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
@@ -208,5 +208,31 @@ fn a_cpu_does_not_look_for_tasks_if_that_takes_longer_than_it_will_be_idle() {
         let (cheap, dear) = (waited(kernel, 90_000), waited(kernel, 101_000));
         assert!((MS / 2..MS).contains(&cheap), "{kernel}: {cheap}");
         assert!(dear > 2 * MS, "{kernel}: {dear}");
+    }
+}
+
+/// Four tasks that sleep now and then on two CPUs. Whether a CPU looks for work when one leaves it idle is a matter of
+/// the dice, which are thrown for the rate that the kernel has learnt (`newidle_ratio`).
+#[test]
+fn newly_idle_cpus_pull_as_often_as_it_has_helped_so_far() {
+    let pulled = |kernel: &str, ratio: &str| {
+        let machine = bare("2");
+        let short = pinned(forever("short", 0, vec![Op::Run(exactly(100_000)), Op::Sleep(exactly(9_900_000))]), 1);
+        let middling = |name| forever(name, 0, vec![Op::Run(exactly(2_000_000)), Op::Sleep(exactly(1_000_000))]);
+        let load = Load { tasks: vec![short, middling("a"), middling("b"), middling("c")], ..Load::default() };
+        let set = [("newidle_ratio", ratio.to_owned())];
+        let accounts = simulate(kernel, &machine, &load, &set, 1000 * MS);
+        // A newly idle CPU goes from the task that sleeps to the pulled one at once.
+        let moves = accounts.events.windows(2).filter(|pair| {
+            let [Event { what: Payload::Migrate { tid, to, .. }, .. }, after] = pair else { return false };
+            let asleep = |state| state == TaskState::Sleeping;
+            matches!(after.what, Payload::Switch { prev, prev_state, next, .. }
+                if after.cpu == *to && prev != 0 && asleep(prev_state) && next == *tid)
+        });
+        moves.count()
+    };
+    for kernel in releases(v(6, 1)..).filter(|name| kernels::find(name).unwrap().tunable("newidle_ratio").is_some()) {
+        let [never, seldom, always] = ["0", "200", "1024"].map(|ratio| pulled(kernel, ratio));
+        assert!(never <= 2 && seldom > never && always > 2 * seldom, "{kernel}: {never}, {seldom}, {always}");
     }
 }
