@@ -2,12 +2,13 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Of the loads that are
-//! compared it is given when and where each task began (`start`), and nothing else.
+//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Of each run it is given when
+//! and where each task of the load began (`start`), what ran beside them (`others`), and nothing else.
 
 mod figures;
 mod judged;
 mod loads;
+mod others;
 mod start;
 mod text;
 
@@ -16,12 +17,13 @@ pub use text::{markdown, table};
 
 use crate::as_recorded::{self, Setup};
 use crate::backend::vm::ONE_CLOCK;
-use crate::backend::{Backend, Real, Request, Sim};
+use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use loads::{CALIBRATION, LOADS, Load};
-use schedlab_base::{Error, Nanos, Result, nearest};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::Machine;
+use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
 use start::{Starts, begun_as};
@@ -212,26 +214,36 @@ fn both(
     let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
     let asked = request(kernel, machine, load, (question.duration, 0))?;
     let keys: Vec<&str> = asked.workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    let measured = |backend: &dyn Backend, request: &Request| {
-        let mut measuring = Measuring::new(&backend.meta(request));
-        let outcome = measuring.watch(|sink| backend.run(request, sink))?;
+    let measured = |meta: &Meta, run: &mut dyn FnMut(&mut dyn Sink) -> Result<Outcome>| {
+        let mut measuring = Measuring::new(meta);
+        let outcome = measuring.watch(run)?;
         Ok(measuring.finish(&outcome, &keys))
     };
     // Runs on a real kernel would disturb each other.
-    let real = |seed: &u64| measured(kernel, &Request { seed: *seed, ..asked.clone() }).inspect(|_| done(&what));
-    let real: Vec<Figures> = seeds.iter().map(real).collect::<Result<_>>()?;
-    let simulated = |(seed, starts): (u64, &Starts)| {
+    let ran = |seed: &u64| -> Result<(Figures, Workload)> {
+        let request = Request { seed: *seed, ..asked.clone() };
+        let recording = kernel.recording(&request)?;
+        let others = others::of(&recording)?;
+        let mut recording = Some(recording);
+        let mut replay = |sink: &mut dyn Sink| recording.take().expect("it is replayed once").replay(sink);
+        let figures = measured(&kernel.meta(&request), &mut replay)?;
+        done(&what);
+        Ok((figures, others))
+    };
+    let (real, others): (Vec<Figures>, Vec<Workload>) = seeds.iter().map(ran).collect::<Result<_>>()?;
+    let simulated = |(seed, starts, others): (u64, &Starts, &Workload)| {
         let request = Request {
             kernel: setup.kernel.clone(),
             machine: setup.machine.clone(),
             set: setup.set.clone(),
-            workload: begun_as(&asked.workload, starts),
+            workload: others::beside(begun_as(&asked.workload, starts), others),
             seed,
             ..asked.clone()
         };
-        measured(&Sim, &request)
+        measured(&Sim.meta(&request), &mut |sink| Sim.run(&request, sink))
     };
-    let begun: Vec<(u64, &Starts)> = seeds.iter().copied().zip(real.iter().map(|run| &run.starts)).collect();
+    let starts = real.iter().map(|run| &run.starts);
+    let begun: Vec<_> = seeds.iter().zip(starts).zip(&others).map(|((seed, starts), o)| (*seed, starts, o)).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let simulated = on_threads(&begun, threads, &simulated, &|| done(&what))?;
     Ok((real, simulated))

@@ -2,7 +2,8 @@
 
 use crate::names::{Name, Names};
 use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid, fits, nearest};
-use schedlab_track::{Chosen, Part, Replay, Seen, Slot, Tracker, observers};
+use schedlab_track::{Chosen, Part, Replay, Seen, Slot, observers};
+use std::collections::BTreeSet;
 
 /// A selection. What is left empty selects everything; what is given must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,17 +86,26 @@ impl Chooser {
         Self { replay: Replay::new(meta, Who { names: Names::default(), seen: Seen::new(meta) }) }
     }
 
+    /// The tasks that took part, with their thread ids.
+    fn all(&mut self) -> Vec<(Slot, Tid)> {
+        self.replay.finish(None);
+        let Replay { tracker, observer: Who { seen, .. } } = &self.replay;
+        tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.has(*slot)).collect()
+    }
+
+    /// The tasks without these thread ids.
+    #[must_use]
+    pub fn all_but(mut self, tids: &BTreeSet<Tid>) -> Chosen {
+        self.all().into_iter().filter(|(_, tid)| !tids.contains(tid)).map(|(slot, _)| slot).collect()
+    }
+
     /// The tasks of the selection.
     ///
     /// # Errors
     /// When there are none.
     pub fn finish(mut self, selection: &Selection) -> Result<Chosen> {
-        self.replay.finish(None);
-        let Replay { tracker, observer: Who { names, seen } } = &self.replay;
-        let known = |tracker: &Tracker| -> Vec<(Slot, Tid)> {
-            tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.has(*slot)).collect()
-        };
-        let all = known(tracker);
+        let all = self.all();
+        let names = &self.replay.observer.names;
         let fitting = |(slot, tid): &(Slot, Tid)| selection.chooses(*tid, &names.of(*slot), names.groups());
         let chosen: Vec<Slot> = all.iter().filter(|task| fitting(task)).map(|(slot, _)| *slot).collect();
         if chosen.is_empty() {

@@ -47,7 +47,10 @@ impl Measuring {
 
     /// The figures. `keys` are the tasks of the workload.
     pub(super) fn finish(self, outcome: &Outcome, keys: &[&str]) -> Figures {
-        let own = |task: &TaskStats| outcome.own.as_ref().is_none_or(|own| own.contains(&task.tid));
+        let own = |task: &TaskStats| match &outcome.own {
+            Some(own) => own.contains(&task.tid),
+            None => key_of(&task.name, keys).is_some(),
+        };
         let choose = |tasks: &[TaskStats]| vec![(0..tasks.len()).filter(|at| own(&tasks[*at])).collect()];
         let (report, mut teams) = self.stats.finish_with_teams(Some(outcome.end), &choose);
         let mut run: BTreeMap<String, Vec<f64>> = BTreeMap::new();

@@ -47,10 +47,12 @@ impl Starting {
     fn event(&mut self, event: &Event) {
         match event.what {
             Payload::Switch { prev, prev_state, next, .. } => {
-                if let Some(seen @ Seen::Awake(_)) = self.seen.get_mut(&prev)
+                // A CPU whose idle task is hidden is not seen to get a task.
+                if prev != 0
                     && prev_state != TaskState::Runnable
+                    && let None | Some(Seen::Awake(_)) = self.seen.get(&prev)
                 {
-                    *seen = Seen::Asleep(event.cpu);
+                    self.seen.insert(prev, Seen::Asleep(event.cpu));
                 }
                 if next != 0 && !matches!(self.seen.get(&next), Some(Seen::Begun(_))) {
                     self.seen.insert(next, Seen::Awake(event.cpu));
@@ -140,16 +142,23 @@ mod tests {
             switch(3, 8, sleeping, 0),
             waking(8),
             switch(0, 0, TaskState::Runnable, 9),
+            waking(10),
+            // It was not seen to get the CPU.
+            switch(1, 10, sleeping, 0),
+            waking(10),
+            switch(1, 10, sleeping, 0),
+            waking(10),
         ];
         let mut starting = Starting::default();
-        for (tid, comm) in [(7, "a"), (8, "b"), (9, "c")] {
+        for (tid, comm) in [(7, "a"), (8, "b"), (9, "c"), (10, "d")] {
             starting.name(&NameRecord { time: 0, tid, tgid: None, comm: comm.to_owned(), cgroup: None });
         }
         for (time, (cpu, what)) in (100..).zip(events) {
             starting.events(&[Event { time, cpu, what }]);
         }
         let starts = starting.finish(None);
-        let expected = [("a", Start { at: 108, cpu: 2 }), ("b", Start { at: 110, cpu: 3 })];
+        let start = |at, cpu| Start { at, cpu };
+        let expected = [("a", start(108, 2)), ("b", start(110, 3)), ("d", start(117, 1))];
         assert_eq!(starts, expected.map(|(name, start)| (name.to_owned(), start)).into());
     }
 
