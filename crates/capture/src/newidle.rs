@@ -21,8 +21,11 @@ const LEVELS: usize = 8;
 /// # Errors
 /// When eBPF cannot read it.
 pub(crate) fn ratio(root: &Path, cpus: &CpuList, up: Nanos) -> io::Result<Option<u32>> {
+    if up < YOUNG {
+        return Ok(None);
+    }
     let Ok(btf) = std::fs::read(root.join("sys/kernel/btf/vmlinux")) else { return Ok(None) };
-    let Some(fields) = Fields::of(btf).filter(|_| up >= YOUNG) else { return Ok(None) };
+    let Some(fields) = Fields::of(btf) else { return Ok(None) };
     let mut found = Vec::new();
     for level in 0..LEVELS {
         let [flags, ratio] = [fields.flags, fields.ratio].map(|field| fields.program(level, field));
