@@ -81,6 +81,8 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// With cause `Task`: when the system call ends in which the task that acts is preempted; or earlier.
+    pub(crate) call_ends: Nanos,
     /// Whether the task that acts wakes others synchronously.
     pub(crate) sync: bool,
     /// For each CPU, until when it is taken; empty if the load has no interrupts.
@@ -135,6 +137,7 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            call_ends: 0,
             sync: false,
             taken: Vec::new(),
             interrupted: None,
@@ -295,6 +298,9 @@ impl Core {
             Cause::Wakeup | Cause::Task | Cause::Change => costs.wakeup_to_switch_ns,
         };
         let at = self.now + if self.jitter.is_some() { self.varied(delay) } else { delay };
+        if cpu == self.acting && self.cause == Cause::Task {
+            self.call_ends = at;
+        }
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);

@@ -147,7 +147,8 @@ fn pipeline(n: u32) -> String {
     join(&[of("source", &source), of("middle", &middle), of("sink", &sink)])
 }
 
-/// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs, and one that preempts another.
+/// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs, one that preempts another, and one
+/// that preempts the task that woke it.
 pub(super) const CALIBRATION: Load = Load {
     name: "calibration",
     meaning: "",
@@ -155,14 +156,15 @@ pub(super) const CALIBRATION: Load = Load {
         let pulse = |name, instances, props| {
             tasks(name, instances, props, r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#)
         };
-        let idle = |props| tasks("idle", 1, props, r#""run": 20000, "sleep": 20000"#);
-        if n == 1 {
-            join(&[pulse("pulse", 1, ""), idle(r#""policy": "SCHED_IDLE","#)])
-        } else {
-            // Elsewhere a pulse would seldom wake up on the CPU of the other.
-            let both = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
-            join(&[pulse("pulse", n.div_ceil(2), ""), pulse("bound", 1, r#""cpus": [0],"#), idle(both)])
-        }
+        let idle = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
+        let victim = tasks("idle", 1, idle, r#""run": 20000, "sleep": 20000"#);
+        let calls = r#""run": 200, "sem_post": "call", "sleep": { "mean": 5000, "sd": 1000 }"#;
+        let caller = tasks("caller", 1, idle, calls);
+        let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
+        let alone = [pulse("bound", 1, r#""cpus": [0],"#), victim, caller, called];
+        // A pulse that is free seldom wakes up on the CPU of the victim.
+        let free = if n == 1 { String::new() } else { pulse("pulse", n.div_ceil(2), "") + ", " };
+        free + &join(&alone)
     },
     rest: "",
 };

@@ -46,8 +46,13 @@ impl<S: Scheduler> Engine<'_, S> {
         if done == Burst::SpinFor {
             return self.stop_waiting_awake(cpu, p);
         }
+        self.cx.call_ends = 0;
         loop {
-            let Some(op) = self.processes[p as usize].fetch() else {
+            let op = self.processes[p as usize].fetch();
+            if self.cx.call_ends > self.cx.now && !matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. })) {
+                return self.stay_in_kernel(cpu, p);
+            }
+            let Some(op) = op else {
                 self.exit(cpu, p);
                 return Ok(());
             };
@@ -83,6 +88,14 @@ impl<S: Scheduler> Engine<'_, S> {
                 Did::Moved | Did::MovedFirst => return Ok(()),
             }
         }
+    }
+
+    /// The running task has woken a task that preempts it when its system call ends. What it computes next may begin
+    /// meanwhile, as a recorded burst has the call's time in it; but it neither sleeps nor wakes others before.
+    fn stay_in_kernel(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        let rest = self.cx.call_ends - self.cx.now;
+        self.processes[p as usize].begin(Burst::Time, rest);
+        self.go_on(cpu, p)
     }
 
     /// Lets the running task work.

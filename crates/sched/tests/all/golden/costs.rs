@@ -1,11 +1,11 @@
 //! Costs that do not come from the scheduler: caches, SMT siblings, remote memory. Times are worked out by hand.
 
 use crate::support::registry::releases;
-use crate::support::{MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
+use crate::support::{Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
 use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, v};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
 use schedlab_sched::kernels::{self, KERNELS};
-use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
+use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, TaskSpec};
 
 const KIB: u64 = 1024;
 
@@ -234,5 +234,29 @@ fn newly_idle_cpus_pull_as_often_as_it_has_helped_so_far() {
     for kernel in releases(v(6, 1)..).filter(|name| kernels::find(name).unwrap().tunable("newidle_ratio").is_some()) {
         let [never, seldom, always] = ["0", "200", "1024"].map(|ratio| pulled(kernel, ratio));
         assert!(never <= 2 && seldom > never && always > 2 * seldom, "{kernel}: {never}, {seldom}, {always}");
+    }
+}
+
+/// A task wakes one of real time on its own CPU, which preempts it when its system call is over, and then sleeps. It is
+/// preempted in the call, before it can sleep; what it computes next has the call's time in it.
+#[test]
+fn a_waker_is_preempted_before_its_next_operation() {
+    let with = |after: Vec<Op>| {
+        let mut machine = bare("1");
+        machine.costs.own_wakeup_to_switch_ns = 20_000;
+        let waker = forever("waker", 0, [vec![run(1), Op::SemPost(0)], after, vec![sleep(8)]].concat());
+        let mut woken = forever("woken", 0, vec![Op::SemWait(0), run(3)]);
+        (woken.initial.policy, woken.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
+        let load = Load { tasks: vec![waker, woken], sems: vec!["sem".into()], ..Load::default() };
+        (machine, load)
+    };
+    let ((machine, asleep), (_, at_work)) = (with(vec![]), with(vec![run(1)]));
+    for kernel in releases(v(2, 6)..) {
+        let account = |load: &Load| simulate(kernel, &machine, load, &[], 100 * MS).tasks.swap_remove(0);
+        let (first, second) = (account(&asleep), account(&at_work));
+        let times = |account: &Account, run| (account.run / run, account.wait / MS, account.run % run);
+        assert_eq!(times(&first, 1_020_000), (9, 26, 0), "{kernel}");
+        assert_eq!(first.involuntary, 9, "{kernel}");
+        assert_eq!((second.run % (2 * MS), second.involuntary), (0, 8), "{kernel}");
     }
 }

@@ -147,11 +147,12 @@ fn events_of(kernel: &str) -> usize {
     let mut events = 0;
     for seed in 0..150 {
         let mut rng = Rng::new(seed);
-        let machine = match rng.below(4) {
+        let mut machine = match rng.below(4) {
             0 | 1 => bare("up"),
             2 => bare("1x2x1"),
             _ => schedlab_machine::load("2x2x1").expect("a machine"),
         };
+        machine.costs.own_wakeup_to_switch_ns = 7_000 * (seed % 2);
         let mut load = load(&mut rng, machine.cpus.len() as u32);
         let set = tunables(kernel, &mut rng);
         if !kernel.starts_with("linux") {
