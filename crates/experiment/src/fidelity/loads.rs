@@ -157,11 +157,11 @@ pub(super) const CALIBRATION: Load = Load {
             tasks(name, instances, props, r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#)
         };
         let idle = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
-        let victim = tasks("idle", 1, idle, r#""run": 20000, "sleep": 20000"#);
-        let calls = r#""run": 200, "sem_post": "call", "sleep": { "mean": 5000, "sd": 1000 }"#;
-        let caller = tasks("caller", 1, idle, calls);
+        let call = |n| format!(r#""run{n}": 1000, "sem_post{n}": "call", "#);
+        let calls: String = (0..20).map(call).collect();
+        let victim = tasks("idle", 1, idle, &(calls + r#""sleep": 20000"#));
         let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
-        let alone = [pulse("bound", 1, r#""cpus": [0],"#), victim, caller, called];
+        let alone = [pulse("bound", 1, r#""cpus": [0],"#), victim, called];
         // A pulse that is free seldom wakes up on the CPU of the victim.
         let free = if n == 1 { String::new() } else { pulse("pulse", n.div_ceil(2), "") + ", " };
         free + &join(&alone)
