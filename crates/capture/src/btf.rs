@@ -1,7 +1,5 @@
 //! Where the fields of the kernel's structures are, by its BTF (Documentation/bpf/btf.rst).
 
-use std::collections::HashMap;
-
 /// The size of what follows a type of this kind, for `vlen` elements; `None` for an unknown kind.
 fn extra(kind: u32, vlen: usize) -> Option<usize> {
     Some(match kind {
@@ -29,7 +27,6 @@ pub(crate) struct Btf {
     strings: usize,
     /// Where each type begins; the first has number 1.
     types: Vec<usize>,
-    structs: HashMap<String, u32>,
 }
 
 impl Btf {
@@ -43,54 +40,62 @@ impl Btf {
         let [first, length, text] = [8, 12, 16].map(|at| word(at).map(|n| n as usize));
         let (mut at, strings) = (header.checked_add(first?)?, header.checked_add(text?)?);
         let end = at.checked_add(length?)?;
-        let mut btf = Self { bytes: Vec::new(), strings, types: Vec::new(), structs: HashMap::new() };
+        let mut types = Vec::new();
         while at < end {
-            let info = word(at + 4)?;
-            let (kind, vlen) = ((info >> 24) & 0x1f, info & 0xffff);
-            btf.types.push(at);
-            if kind == STRUCT {
-                let name = text_at(&bytes, strings + word(at)? as usize)?;
-                btf.structs.entry(name.to_owned()).or_insert(btf.types.len() as u32);
-            }
-            at += 12 + extra(kind, vlen as usize)?;
+            let (kind, vlen) = kind_of(word(at + 4)?);
+            types.push(at);
+            at += 12 + extra(kind, vlen)?;
         }
-        btf.bytes = bytes;
-        Some(btf)
+        Some(Self { bytes, strings, types })
     }
 
     /// The offset in bytes of a field in a structure; `None` if there is no such structure or field.
     pub(crate) fn offset(&self, of: &str, field: &str) -> Option<u32> {
-        self.find(*self.structs.get(of)?, field)
+        let is_named = |at: usize| {
+            let (kind, _) = kind_of(self.word(at + 4)?);
+            (kind == STRUCT && self.text(self.word(at)?)? == of).then_some(at)
+        };
+        self.find(self.types.iter().find_map(|at| is_named(*at))?, field)
     }
 
-    /// Looks into members without a name as well: their fields are used as if they were the structure's own.
-    fn find(&self, number: u32, field: &str) -> Option<u32> {
-        let at = *self.types.get((number as usize).checked_sub(1)?)?;
-        let info = word(&self.bytes, at + 4)?;
-        if ![STRUCT, UNION].contains(&((info >> 24) & 0x1f)) {
+    /// Looks for a field in the type that begins there, and in its members without a name: their fields are used as if
+    /// they were its own.
+    fn find(&self, at: usize, field: &str) -> Option<u32> {
+        let info = self.word(at + 4)?;
+        let (kind, vlen) = kind_of(info);
+        if ![STRUCT, UNION].contains(&kind) {
             return None;
         }
         // With bit fields, the upper byte is the width.
         let mask = if info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
-        (0..(info & 0xffff) as usize).find_map(|member| {
+        (0..vlen).find_map(|member| {
             let member = at + 12 + 12 * member;
-            let [name, kind, bits] = [0, 4, 8].map(|at| word(&self.bytes, member + at));
+            let [name, number, bits] = [0, 4, 8].map(|at| self.word(member + at));
             let offset = (bits? & mask) / 8;
-            match text_at(&self.bytes, self.strings + name? as usize)? {
-                "" => Some(offset + self.find(kind?, field)?),
+            match self.text(name?)? {
+                "" => Some(offset + self.find(*self.types.get((number? as usize).checked_sub(1)?)?, field)?),
                 name => (name == field).then_some(offset),
             }
         })
     }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        word(&self.bytes, at)
+    }
+
+    fn text(&self, at: u32) -> Option<&str> {
+        let rest = self.bytes.get(self.strings + at as usize..)?;
+        std::str::from_utf8(&rest[..rest.iter().position(|byte| *byte == 0)?]).ok()
+    }
+}
+
+/// The kind of a type, and how many elements follow it.
+fn kind_of(info: u32) -> (u32, usize) {
+    ((info >> 24) & 0x1f, (info & 0xffff) as usize)
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
-}
-
-fn text_at(bytes: &[u8], at: usize) -> Option<&str> {
-    let rest = bytes.get(at..)?;
-    std::str::from_utf8(&rest[..rest.iter().position(|byte| *byte == 0)?]).ok()
 }
 
 #[cfg(test)]

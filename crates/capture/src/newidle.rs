@@ -30,17 +30,16 @@ pub(crate) fn ratio(root: &Path, cpus: &CpuList, up: Nanos) -> io::Result<Option
     for level in 0..LEVELS {
         let [flags, ratio] = [fields.flags, fields.ratio].map(|field| fields.program(level, field));
         let (flags, ratio) = (sys::load_bpf(&flags)?, sys::load_bpf(&ratio)?);
-        let before = found.len();
-        let mut higher = false;
+        let mut exists = false;
         for cpu in cpus.iter() {
             // One that is no longer online is refused.
             let Ok(has) = sys::run_bpf(&flags, cpu) else { continue };
-            higher |= has != 0;
+            exists |= has != 0;
             if has & BALANCE_NEWIDLE != 0 {
                 found.push(sys::run_bpf(&ratio, cpu)?);
             }
         }
-        if !higher && found.len() == before {
+        if !exists {
             break;
         }
     }
