@@ -26,7 +26,7 @@ use schedlab_machine::Machine;
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
-use start::{Starts, begun_as};
+use start::begun_as;
 
 /// What is to be compared.
 pub struct Question {
@@ -214,37 +214,36 @@ fn both(
     let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
     let asked = request(kernel, machine, load, (question.duration, 0))?;
     let keys: Vec<&str> = asked.workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    let measured = |meta: &Meta, run: &mut dyn FnMut(&mut dyn Sink) -> Result<Outcome>| {
-        let mut measuring = Measuring::new(meta);
-        let outcome = measuring.watch(run)?;
-        Ok(measuring.finish(&outcome, &keys))
-    };
     // Runs on a real kernel would disturb each other.
     let ran = |seed: &u64| -> Result<(Figures, Workload)> {
         let request = Request { seed: *seed, ..asked.clone() };
         let recording = kernel.recording(&request)?;
         let others = others::of(&recording)?;
-        let mut recording = Some(recording);
-        let mut replay = |sink: &mut dyn Sink| recording.take().expect("it is replayed once").replay(sink);
-        let figures = measured(&kernel.meta(&request), &mut replay)?;
+        let figures = measured(&kernel.meta(&request), &keys, |sink| recording.replay(sink))?;
         done(&what);
         Ok((figures, others))
     };
-    let (real, others): (Vec<Figures>, Vec<Workload>) = seeds.iter().map(ran).collect::<Result<_>>()?;
-    let simulated = |(seed, starts, others): (u64, &Starts, &Workload)| {
+    let real: Vec<(Figures, Workload)> = seeds.iter().map(ran).collect::<Result<_>>()?;
+    let simulated = |(seed, (run, others)): (&u64, &(Figures, Workload))| {
         let request = Request {
             kernel: setup.kernel.clone(),
             machine: setup.machine.clone(),
             set: setup.set.clone(),
-            workload: others::beside(begun_as(&asked.workload, starts), others),
-            seed,
+            workload: others::beside(begun_as(&asked.workload, &run.starts), others),
+            seed: *seed,
             ..asked.clone()
         };
-        measured(&Sim.meta(&request), &mut |sink| Sim.run(&request, sink))
+        measured(&Sim.meta(&request), &keys, |sink| Sim.run(&request, sink))
     };
-    let starts = real.iter().map(|run| &run.starts);
-    let begun: Vec<_> = seeds.iter().zip(starts).zip(&others).map(|((seed, starts), o)| (*seed, starts, o)).collect();
+    let begun: Vec<_> = seeds.iter().zip(&real).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let simulated = on_threads(&begun, threads, &simulated, &|| done(&what))?;
-    Ok((real, simulated))
+    Ok((real.into_iter().map(|(figures, _)| figures).collect(), simulated))
+}
+
+/// The figures of the tasks with these keys in a run.
+fn measured(meta: &Meta, keys: &[&str], run: impl FnOnce(&mut dyn Sink) -> Result<Outcome>) -> Result<Figures> {
+    let mut measuring = Measuring::new(meta);
+    let outcome = measuring.watch(run)?;
+    Ok(measuring.finish(&outcome, keys))
 }

@@ -161,10 +161,12 @@ pub(super) const CALIBRATION: Load = Load {
         let calls: String = (0..20).map(call).collect();
         let victim = tasks("idle", 1, idle, &(calls + r#""sleep": 20000"#));
         let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
-        let alone = [pulse("bound", 1, r#""cpus": [0],"#), victim, called];
+        let mut all = vec![pulse("bound", 1, r#""cpus": [0],"#), victim, called];
         // A pulse that is free seldom wakes up on the CPU of the victim.
-        let free = if n == 1 { String::new() } else { pulse("pulse", n.div_ceil(2), "") + ", " };
-        free + &join(&alone)
+        if n > 1 {
+            all.insert(0, pulse("pulse", n.div_ceil(2), ""));
+        }
+        join(&all)
     },
     rest: "",
 };

@@ -64,9 +64,9 @@ impl Tracker {
         }
     }
 
-    /// The instant at which `left` probably got the CPU that `believed` was believed to have.
-    pub(super) fn likely(&self, number: CpuId, believed: Occupant, left: Occupant) -> Nanos {
-        let at = self.earliest(number, left);
+    /// The instant at which `left` probably got the CPU, which was not seen.
+    pub(super) fn likely(&self, number: CpuId, left: Occupant) -> Nanos {
+        let (at, believed) = (self.earliest(number, left), self.cpus[number as usize].occupant);
         match left {
             Occupant::Task(slot) if believed == Occupant::Idle && self.tasks[slot].status == Status::Waiting => {
                 at + self.exits.typical.min((self.now - at) / 2)

@@ -92,7 +92,7 @@ impl Tracker {
                 None
             }
             believed => {
-                let at = self.likely(number, believed, left);
+                let at = self.likely(number, left);
                 self.close_unseen(number, believed, (left, prio), at, observer);
                 Some(at)
             }

@@ -93,7 +93,7 @@ impl Tracker {
             Occupant::Task(other) => self.tasks[other].leaves != Leaves::Seen,
         };
         if task.leaves == Leaves::Seen && gave_way && task.epoch == cpu.epoch {
-            let at = self.likely(task.cpu, cpu.occupant, Occupant::Task(slot));
+            let at = self.likely(task.cpu, Occupant::Task(slot));
             self.start_unseen(task.cpu, slot, prio, at, observer);
         } else {
             self.doubt(slot, observer);

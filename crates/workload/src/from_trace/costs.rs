@@ -170,11 +170,9 @@ impl Observer for CostsSeen {
 
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
         let cpu = row(&mut self.cpus, cpu);
-        let Some(woken) = cpu.woken.take().filter(|woken| woken.task == task) else { return };
-        // When it got the CPU was not seen.
-        if delay.wakeup.is_none() {
-            return;
-        }
+        // Without the time since its wake-up, it was not seen when it got the CPU.
+        let seen = |woken: &Woken| woken.task == task && delay.wakeup.is_some();
+        let Some(woken) = cpu.woken.take().filter(seen) else { return };
         let cost = delay.end.saturating_sub(woken.at);
         let sample = match (woken.ran, woken.from) {
             (None, _) => &mut self.from_idle,
