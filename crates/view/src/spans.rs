@@ -89,9 +89,11 @@ impl Sums {
     fn add(&mut self, word: u32, length: Nanos) {
         let state = (word >> 29) as usize;
         self.time[state] += length;
-        if state == State::Running as usize && length > self.longest {
-            (self.longest, self.who) = (length, word & NONE);
-        }
+        // Which span is the longest cannot be foreseen, so there is no branch.
+        let longest = if state == State::Running as usize { length } else { 0 };
+        let longer = longest > self.longest;
+        self.longest = self.longest.max(longest);
+        self.who = if longer { word & NONE } else { self.who };
     }
 
     fn add_block(&mut self, block: &Self) {
@@ -238,20 +240,35 @@ impl Spans {
     /// What a stretch of time comes to. `cursor` is the number of the span at its start, and becomes that at its end.
     pub fn sums(&self, from: Nanos, to: Nanos, now: Nanos, cursor: &mut usize) -> Sums {
         let mut sums = Sums::default();
-        let mut at = *cursor;
-        let (mut time, to) = (from, to.min(now));
+        let (starts, what) = (&self.starts[..], &self.what[..]);
+        let (mut at, mut time, to) = (*cursor, from, to.min(now));
         while time < to {
-            if at.is_multiple_of(BLOCK) && self.starts.get(at) == Some(&time) {
-                let next = self.starts.get(at + BLOCK).copied();
-                let whole = next.or((at + BLOCK == self.starts.len()).then_some(self.end));
+            if at.is_multiple_of(BLOCK) && starts.get(at) == Some(&time) {
+                let next = starts.get(at + BLOCK).copied();
+                let whole = next.or((at + BLOCK == starts.len()).then_some(self.end));
                 if let Some(end) = whole.filter(|end| *end <= to) {
                     sums.add_block(&self.blocks[at / BLOCK]);
                     (time, at) = (end, at + BLOCK);
                     continue;
                 }
             }
+            // The spans until the next block that end within the stretch.
+            let block = (at / BLOCK + 1) * BLOCK;
+            let ends = starts.get(at + 1..starts.len().min(block + 1)).unwrap_or_default();
+            let before = at;
+            for (end, word) in ends.iter().zip(what.get(at..).unwrap_or_default()) {
+                if *end > to {
+                    break;
+                }
+                sums.add(*word, end - time);
+                time = *end;
+                at += 1;
+            }
+            if at == block && at > before {
+                continue;
+            }
             let Some((end, word)) = self.stored(at, now) else { break };
-            sums.add(word, end.min(to) - time);
+            sums.add(word, end.min(to).saturating_sub(time));
             time = end;
             if end > to {
                 break;

@@ -136,29 +136,59 @@ impl Steps {
     /// What a stretch of time comes to. `cursor` is a step not after its start, and becomes one at its end.
     pub fn area(&self, from: Nanos, to: Nanos, now: Nanos, cursor: &mut usize) -> Area {
         let mut area = Area::default();
-        let to = to.min(now);
+        let (add, add_block) = (|area: &mut Area, word, length| area.add(step_of(word), length), Area::add_block);
+        self.walk((from, to.min(now)), cursor, &mut area, add, add_block);
+        area
+    }
+
+    /// For how long tasks waited in a stretch of time; with `cursor` as above.
+    pub fn waiting(&self, from: Nanos, to: Nanos, now: Nanos, cursor: &mut usize) -> Nanos {
+        let mut waiting = 0;
+        let add = |waiting: &mut Nanos, word, length| *waiting += if step_of(word).waiting { length } else { 0 };
+        self.walk((from, to.min(now)), cursor, &mut waiting, add, |waiting, block| *waiting += block.waiting);
+        waiting
+    }
+
+    /// Adds up the steps between two instants, by whole blocks where they are inside.
+    fn walk<T>(
+        &self,
+        (from, to): (Nanos, Nanos),
+        cursor: &mut usize,
+        sum: &mut T,
+        add: impl Fn(&mut T, u32, Nanos),
+        add_block: impl Fn(&mut T, &Area),
+    ) {
         let mut at = *cursor;
-        while let Some((start, end, step)) = self.get(at, now) {
-            if start >= to {
-                break;
-            }
+        while let Some(start) = self.starts.get(at).copied().filter(|start| *start < to) {
+            let next = (at / BLOCK + 1) * BLOCK;
             if at.is_multiple_of(BLOCK)
                 && start >= from
-                && let (Some(block), Some(next)) = (self.blocks.get(at / BLOCK), self.starts.get(at + BLOCK))
-                && *next <= to
+                && let (Some(block), Some(end)) = (self.blocks.get(at / BLOCK), self.starts.get(next))
+                && *end <= to
             {
-                area.add_block(block);
-                at += BLOCK;
+                add_block(sum, block);
+                at = next;
                 continue;
             }
-            area.add(step, end.min(to).saturating_sub(start.max(from)));
-            if end > to {
-                break;
+            // The steps of this block that end within the stretch.
+            let mut time = start.max(from);
+            let ends = self.starts.get(at + 1..self.starts.len().min(next + 1)).unwrap_or_default();
+            for (end, word) in ends.iter().zip(&self.words[at..]) {
+                if *end > to {
+                    break;
+                }
+                add(sum, *word, end.saturating_sub(time));
+                time = time.max(*end);
+                at += 1;
             }
-            at += 1;
+            if at == next {
+                continue;
+            }
+            // The one that lasts longer, or is the last one.
+            add(sum, self.words[at], to.saturating_sub(time));
+            break;
         }
         *cursor = at;
-        area
     }
 }
 

@@ -7,6 +7,7 @@ use crate::spans::{NONE, STATES, Span, Spans, State, Sums};
 use crate::steps::Steps;
 use arrow_array::{ArrayRef, Float32Array, UInt8Array, UInt32Array};
 use schedlab_base::Nanos;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A tile has so many bins, and a row that is exact at most so many spans.
@@ -14,6 +15,9 @@ pub const BINS: u64 = 512;
 
 /// A bin is at most 2 to the power of this many ns: 19 hours.
 pub const MAX_LEVEL: u32 = 46;
+
+/// The bins of so many rows are kept for their own rows when their group was made of them, in each tile.
+const KEPT: usize = 256;
 
 /// Stands for no task, or no CPU.
 const NOBODY: u32 = u32::MAX;
@@ -123,18 +127,30 @@ pub(crate) fn apart<T: Send>(places: &[Place], of: impl Fn(Place) -> T + Sync) -
     })
 }
 
+/// What a row did in a bin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    sums: Sums,
+    waiting: Nanos,
+}
+
+/// Makes a tile: what several rows need is computed once.
+struct Maker<'a> {
+    index: &'a Index,
+    rows: &'a Rows,
+    place: Place,
+    /// The bins of rows that were asked for and are below a group that was asked for as well.
+    kept: HashMap<u32, Vec<Bin>>,
+}
+
 fn columns(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Columns {
     let mut columns = Columns::default();
-    let none = Steps::default();
+    let mut maker = Maker { index, rows, place, kept: HashMap::new() };
     for &number in wanted {
         let before = columns.start.len();
         match rows.rows.get(number as usize).map(|row| &row.of) {
-            Some(Of::Cpu(cpu)) => {
-                let queue = index.queues.get(*cpu as usize).unwrap_or(&none);
-                row(index, number, index.cpus.get(*cpu as usize), Some(queue), place, &mut columns);
-            }
-            Some(Of::Task(task)) => row(index, number, index.tasks.get(*task as usize), None, place, &mut columns),
-            Some(Of::Group(_)) => group(index, rows, number, place, &mut columns),
+            Some(Of::Group(_)) => maker.group(number, wanted, &mut columns),
+            Some(_) => maker.row(number, &mut columns),
             None => {}
         }
         columns.spans.push(columns.start.len() - before);
@@ -142,14 +158,81 @@ fn columns(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Columns 
     columns
 }
 
-fn row(index: &Index, number: u32, spans: Option<&Spans>, queue: Option<&Steps>, place: Place, columns: &mut Columns) {
-    let Some(spans) = spans else { return };
-    let (from, width) = place.bounds();
-    if spans.count(from, from + BINS * width) as u64 <= BINS {
-        columns.exact.push(number);
-        exact_row(index.end, spans, queue, place, columns);
-    } else {
-        binned_row(index.end, spans, queue, place, columns);
+impl<'a> Maker<'a> {
+    /// What is known of a row that is no group: its spans and, of a CPU, its queue.
+    fn known(&self, number: u32) -> Option<(&'a Spans, Option<&'a Steps>)> {
+        match self.rows.rows.get(number as usize)?.of {
+            Of::Cpu(cpu) => Some((self.index.cpus.get(cpu as usize)?, Some(self.index.queues.get(cpu as usize)?))),
+            Of::Task(task) => Some((self.index.tasks.get(task as usize)?, None)),
+            Of::Group(_) => None,
+        }
+    }
+
+    fn row(&mut self, number: u32, columns: &mut Columns) {
+        let Some((spans, queue)) = self.known(number) else { return };
+        if self.exact(spans) {
+            columns.exact.push(number);
+            exact_row(self.index.end, spans, queue, self.place, columns);
+        } else {
+            let bins = self.kept.remove(&number).unwrap_or_else(|| self.bins(spans, queue));
+            self.binned_row(&bins, columns);
+        }
+    }
+
+    fn exact(&self, spans: &Spans) -> bool {
+        let (from, width) = self.place.bounds();
+        spans.count(from, from + BINS * width) as u64 <= BINS
+    }
+
+    fn bins(&self, spans: &Spans, queue: Option<&Steps>) -> Vec<Bin> {
+        let (now, (start, _)) = (self.index.end, self.place.bounds());
+        let mut cursor = spans.find(start);
+        let mut step = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
+        let bin = |(from, to)| {
+            let sums = spans.sums(from, to, now, &mut cursor);
+            let waiting = queue.map(|queue| queue.waiting(from, to, now, &mut step));
+            Bin { waiting: waiting.unwrap_or(sums.time[State::Waiting as usize]), sums }
+        };
+        bounds(now, self.place).map(bin).collect()
+    }
+
+    fn binned_row(&self, bins: &[Bin], columns: &mut Columns) {
+        let (start, width) = self.place.bounds();
+        for ((from, to), Bin { sums, waiting }) in bounds(self.index.end, self.place).zip(bins) {
+            let of = |time: Nanos| share(time as f64, (to - from) as f64);
+            let time = |state: State| of(sums.time[state as usize]);
+            let shares = [time(State::Running), of(*waiting), time(State::Blocked), time(State::Unknown)];
+            columns.push(in_bins((from, to), start, width), sums.dominant(), sums.who, shares);
+        }
+    }
+
+    /// What the rows of a group did together, of what they could have done at most.
+    fn group(&mut self, number: u32, wanted: &[u32], columns: &mut Columns) {
+        let (start, width) = self.place.bounds();
+        let now = self.index.end;
+        let mut all = vec![Bin::default(); BINS as usize];
+        let mut count = 0;
+        for below in (number + 1..).take(self.rows.below(number as usize).len()) {
+            let Some((spans, queue)) = self.known(below) else { continue };
+            count += 1;
+            let bins = self.kept.remove(&below).unwrap_or_else(|| self.bins(spans, queue));
+            for (all, bin) in all.iter_mut().zip(&bins) {
+                (0..STATES).for_each(|state| all.sums.time[state] += bin.sums.time[state]);
+                all.waiting += bin.waiting;
+            }
+            if self.kept.len() < KEPT && wanted.contains(&below) && !self.exact(spans) {
+                self.kept.insert(below, bins);
+            }
+        }
+        let most = count.min(self.index.queues.iter().filter(|queue| !queue.is_empty()).count().max(1));
+        for ((from, to), Bin { sums, waiting }) in bounds(now, self.place).zip(&all) {
+            let length = (to - from) as f64;
+            let of = |time: Nanos, most: usize| share(time as f64, length * most as f64);
+            let time = |state: State, most: usize| of(sums.time[state as usize], most);
+            let unknown = time(State::Unknown, count);
+            let shares = [time(State::Running, most), of(*waiting, most), time(State::Blocked, most), unknown];
+            columns.push(in_bins((from, to), start, width), sums.dominant(), NONE, shares);
+        }
     }
 }
 
@@ -159,7 +242,7 @@ fn exact_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, place: Place, col
     let mut cursor = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
     for span in spans.within(start, end, now) {
         let Span { from, to, state, who } = span;
-        let waiting = queue.map(|queue| queue.area(from, to, now, &mut cursor).waiting);
+        let waiting = queue.map(|queue| queue.waiting(from, to, now, &mut cursor));
         let is = |other: State| if state == other { 255 } else { 0 };
         let waiting = waiting.map_or(is(State::Waiting), |waiting| share(waiting as f64, (to - from) as f64));
         let shares = [is(State::Running), waiting, is(State::Blocked), is(State::Unknown)];
@@ -172,57 +255,9 @@ fn in_bins((from, to): (Nanos, Nanos), start: Nanos, width: Nanos) -> (f32, f32)
     (bins(from - start) as f32, bins(to - from) as f32)
 }
 
-/// The bins of a tile until the trace's end.
-fn bins(now: Nanos, place: Place) -> impl Iterator<Item = (Nanos, Nanos)> {
+/// The bins of a tile until the trace's end: from when to when.
+fn bounds(now: Nanos, place: Place) -> impl Iterator<Item = (Nanos, Nanos)> {
     let (start, width) = place.bounds();
     let all = (0..BINS).map(move |bin| start.saturating_add(bin * width));
     all.take_while(move |from| *from < now).map(move |from| (from, (from + width).min(now)))
-}
-
-fn binned_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, place: Place, columns: &mut Columns) {
-    let (start, width) = place.bounds();
-    let mut cursor = spans.find(start);
-    let mut step = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
-    for (from, to) in bins(now, place) {
-        let sums = spans.sums(from, to, now, &mut cursor);
-        let waiting = queue.map_or(sums.time[State::Waiting as usize], |q| q.area(from, to, now, &mut step).waiting);
-        let of = |time: Nanos| share(time as f64, (to - from) as f64);
-        let time = |state: State| of(sums.time[state as usize]);
-        let shares = [time(State::Running), of(waiting), time(State::Blocked), time(State::Unknown)];
-        columns.push(in_bins((from, to), start, width), sums.dominant(), sums.who, shares);
-    }
-}
-
-/// What the rows of a group did together, of what they could have done at most.
-fn group(index: &Index, rows: &Rows, number: u32, place: Place, columns: &mut Columns) {
-    let (start, width) = place.bounds();
-    let now = index.end;
-    let below: Vec<(&Spans, Option<&Steps>)> = rows
-        .below(number as usize)
-        .iter()
-        .filter_map(|row| match row.of {
-            Of::Cpu(cpu) => Some((index.cpus.get(cpu as usize)?, index.queues.get(cpu as usize))),
-            Of::Task(task) => Some((index.tasks.get(task as usize)?, None)),
-            Of::Group(_) => None,
-        })
-        .collect();
-    let mut cursors: Vec<(usize, usize)> = below
-        .iter()
-        .map(|(spans, queue)| (spans.find(start), queue.and_then(|q| q.find(start)).unwrap_or(0)))
-        .collect();
-    let most = below.len().min(index.queues.iter().filter(|queue| !queue.is_empty()).count().max(1));
-    for (from, to) in bins(now, place) {
-        let (mut all, mut waiting) = (Sums::default(), 0);
-        for ((spans, queue), (cursor, step)) in below.iter().zip(&mut cursors) {
-            let sums = spans.sums(from, to, now, cursor);
-            (0..STATES).for_each(|state| all.time[state] += sums.time[state]);
-            waiting += queue.map_or(sums.time[State::Waiting as usize], |q| q.area(from, to, now, step).waiting);
-        }
-        let length = (to - from) as f64;
-        let of = |time: Nanos, most: usize| share(time as f64, length * most as f64);
-        let time = |state: State, most: usize| of(all.time[state as usize], most);
-        let unknown = time(State::Unknown, below.len());
-        let shares = [time(State::Running, most), of(waiting, most), time(State::Blocked, most), unknown];
-        columns.push(in_bins((from, to), start, width), all.dominant(), NONE, shares);
-    }
 }
