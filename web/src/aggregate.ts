@@ -310,3 +310,20 @@ export function meanOfSteps(
     }
   }
 }
+
+/** The mean of some CPUs' steps in each bin, each for as long as it is known there. */
+export function meanOfKnown(
+  steps: Steps,
+  cpus: readonly number[],
+  end: number,
+  window: { from: number; to: number },
+  bins: number,
+): Float64Array {
+  const [sum, known] = [new Float64Array(bins), new Float64Array(bins)];
+  const present = { ...steps, length: steps.length.map((value) => (value === NONE ? NONE : 1)) };
+  for (const cpu of cpus) {
+    meanOfSteps(steps, cpu, end, window.from, window.to, bins, sum);
+    meanOfSteps(present, cpu, end, window.from, window.to, bins, known);
+  }
+  return sum.map((value, bin) => (known[bin] ? value / (known[bin] as number) : NaN));
+}

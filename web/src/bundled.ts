@@ -1,7 +1,7 @@
 /** The data inside a page that was written by `schedlab view -o`: a small trace as a whole. */
 import { tableFromIPC } from "@uwdata/flechette";
 import { column, f64, marksOf, offsetsOf, u32, u8 } from "./arrow";
-import { after, makeTile, meanOfSteps, type Spans, type Steps } from "./aggregate";
+import { after, makeTile, meanOfKnown, meanOfSteps, type Spans, type Steps } from "./aggregate";
 import {
   HIGHEST_CELL,
   NONE,
@@ -82,6 +82,7 @@ interface Held {
   rows: Record<By, Row[]>;
   spans: Record<By, Spans>;
   steps: Steps;
+  frequencies: Steps;
   marks: Partial<Record<MarkKind, Marks>>;
   end: number;
   cpus: number[];
@@ -104,6 +105,7 @@ export class Bundled implements Source {
       return {
         rows: { cpu: rows("cpu"), task: rows("task") },
         steps: stepsOf(arrow("queue"), most),
+        frequencies: stepsOf(arrow("frequency"), most),
         marks,
         end,
         cpus,
@@ -172,6 +174,8 @@ export class Bundled implements Source {
       for (const cpu of held.cpus) meanOfSteps(held.steps, cpu, held.end, window.from, window.to, bins, value);
       return { ...window, value };
     }
+    if (name === "frequency")
+      return { ...window, value: meanOfKnown(held.frequencies, held.cpus, held.end, window, bins) };
     const quantile = { latency_p50: 0.5, latency_p99: 0.99 }[name];
     if (quantile === undefined) throw new Error(SERVER);
     return { ...window, value: latencies(held.spans.task, window, bins, quantile) };

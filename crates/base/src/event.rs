@@ -254,6 +254,8 @@ pub enum Payload {
     /// An interrupt of this kind and number ended. It `took` this much of the CPU's time, without that of interrupts
     /// that came meanwhile.
     Interrupt { kind: Interrupt, number: u16, took: Nanos },
+    /// From now on the CPU `target` runs at this frequency in kHz (`cpu_frequency`).
+    Frequency { target: CpuId, khz: u32 },
     /// The task, which leaves the CPU with the next switch there, goes to sleep for this.
     Sleeps { tid: Tid, why: Sleep },
 }

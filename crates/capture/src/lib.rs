@@ -10,6 +10,7 @@ mod debugfs;
 pub mod doctor;
 mod drain;
 mod facts;
+mod frequencies;
 mod host;
 mod instance;
 mod load;

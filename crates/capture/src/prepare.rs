@@ -29,6 +29,8 @@ pub struct Options {
     pub only: bool,
     /// Whether to record the time that interrupts take from CPUs, too.
     pub irq: bool,
+    /// Whether to record the frequencies of CPUs, too.
+    pub freq: bool,
     /// Whether to record what tasks sleep for, too.
     pub why: bool,
     /// The longest duration of the recording.
@@ -80,14 +82,16 @@ pub(crate) fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Res
     }
 }
 
-/// Enables the events, those of interrupts if `irq` asks for them, and returns their formats. Events that only carry
-/// names may be absent, and so may those of interrupts.
-pub(crate) fn enable_events(instance: &Instance, irq: bool) -> Result<Vec<Format>> {
+/// Enables the events, those of interrupts and frequencies if they are asked for, and returns their formats. Events that
+/// only carry names may be absent, and so may those of interrupts and frequencies.
+pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = changes::EVENTS.map(|(system, name)| (system, name, false));
     let mut formats = Vec::new();
-    let interrupts = Decoder::INTERRUPTS.into_iter().filter(|_| irq).map(|(system, name)| (system, name, false));
-    for (system, name, needed) in sched.into_iter().chain(names).chain(interrupts) {
+    let interrupts = Decoder::INTERRUPTS.into_iter().filter(|_| options.irq);
+    let asked = interrupts.chain([Decoder::FREQUENCY].into_iter().filter(|_| options.freq));
+    let asked = asked.map(|(system, name)| (system, name, false));
+    for (system, name, needed) in sched.into_iter().chain(names).chain(asked) {
         if !needed && !instance.has(&format!("events/{system}/{name}/enable")) {
             continue;
         }

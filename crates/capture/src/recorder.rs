@@ -5,6 +5,7 @@ use crate::changes::{self, Change, Changes};
 use crate::cpustat::CpuTimes;
 use crate::drain::Drain;
 use crate::facts;
+use crate::frequencies::Frequencies;
 use crate::host::places;
 use crate::instance::Instance;
 use crate::load::{CommandStatus, Load, check_processes};
@@ -131,6 +132,8 @@ pub struct Recorder {
     last: Vec<Nanos>,
     /// The times that no event reports, if they are recorded.
     times: Option<CpuTimes>,
+    /// The frequencies of CPUs, if they are recorded.
+    frequencies: Option<Frequencies>,
     instance: Instance,
     /// The instance is in this mount, so it is dropped after the instance.
     _tracefs: Tracefs,
@@ -152,6 +155,7 @@ impl Recorder {
             return Err(Error::not_permitted("this is a container: its process ids are not the kernel's").mend(mend));
         }
         check_processes(proc, &options.processes)?;
+        let frequencies = options.freq.then(|| Frequencies::new(Path::new("/sys"))).transpose()?;
         let tracefs = Tracefs::open()?;
         crate::instance::remove_stale(&tracefs);
         let signals = Signals::take().map_err(|e| Error::system("cannot take signals", &e))?;
@@ -165,7 +169,7 @@ impl Recorder {
             instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
         }
         let followed = if options.only { follow(&instance, proc, &options.processes)? } else { BTreeSet::new() };
-        let formats = enable_events(&instance, options.irq)?;
+        let formats = enable_events(&instance, &options)?;
         let calls = if options.why { Calls::new(&enable_calls(&instance)?, proc) } else { None };
         let traced = formats.iter().any(|f| f.name == "irq_handler_exit");
         let layout = page_layout(&tracefs, &instance)?;
@@ -180,6 +184,7 @@ impl Recorder {
             followed,
             buffer_bytes: (buffer_kib << 10) as usize,
             last: vec![0; drain.len()],
+            frequencies,
             times: options.irq.then(|| CpuTimes::new(proc, traced)),
             meta,
             signals,
@@ -324,6 +329,13 @@ impl Recorder {
         }
     }
 
+    /// Takes the frequencies that CPUs have now, which not every driver reports by an event.
+    fn look_at_frequencies(&mut self) {
+        if let Some(frequencies) = &mut self.frequencies {
+            frequencies.look(sys::monotonic()).into_iter().for_each(|event| self.merge.add(event));
+        }
+    }
+
     /// Takes the changes of cgroups, which no event reports.
     fn look_at_cgroups(&mut self) {
         let now = sys::monotonic();
@@ -337,6 +349,7 @@ impl Recorder {
         self.tasks.renew();
         self.look_at_cgroups();
         self.look_at_times();
+        self.look_at_frequencies();
         let mut until = sys::monotonic().saturating_sub(SETTLE);
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -355,6 +368,7 @@ impl Recorder {
         self.tasks.renew();
         self.look_at_cgroups();
         self.look_at_times();
+        self.look_at_frequencies();
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
             self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;

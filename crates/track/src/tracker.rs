@@ -169,7 +169,7 @@ impl Tracker {
                     observer.sleeps(slot, why);
                 }
             }
-            Payload::Queue { .. } => {}
+            Payload::Queue { .. } | Payload::Frequency { .. } => {}
         }
         self.cpus[cpu as usize].last_event = now;
     }

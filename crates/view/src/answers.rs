@@ -147,8 +147,10 @@ fn counters(loaded: &Loaded, query: &Query) -> Answered<Body> {
     let indexer = loaded.indexer();
     let axis = axis(&indexer.index, query)?;
     match Curve::named(name) {
+        Some(Curve::Frequency) if indexer.index.frequencies.is_empty() => {
+            Err(Failure::none("the trace does not have the CPUs' frequencies"))
+        }
         Some(curve) => Ok(Body::Arrow(overview::curve(&indexer.index, curve, axis))),
-        None if name == "frequency" => Err(Failure::none("the trace does not have the CPUs' frequencies")),
         None => Err(Failure::bad(format!("name={name} is not runnable, latency_p50, latency_p99 or frequency"))),
     }
 }

@@ -11,7 +11,7 @@ use crate::query::{Body, Query};
 use crate::rows::{By, Of};
 use crate::server::Initial;
 use crate::spans::NONE;
-use crate::steps::UNKNOWN;
+use crate::steps::{Steps, UNKNOWN};
 use arrow_array::{ArrayRef, Float64Array, UInt8Array, UInt32Array};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -76,10 +76,10 @@ fn window(index: &Index, initial: Option<&Initial>) -> (Nanos, Nanos) {
 /// How many spans, steps and marks there are in this time.
 fn count(index: &Index, (from, to): (Nanos, Nanos)) -> usize {
     let spans: usize = index.cpus.iter().chain(&index.tasks).map(|row| row.count(from, to)).sum();
-    let steps = |steps: &crate::steps::Steps| {
+    let steps = |steps: &Steps| {
         to.checked_sub(1).and_then(|end| steps.find(end)).map_or(0, |last| last + 1 - steps.find(from).unwrap_or(0))
     };
-    let steps: usize = index.queues.iter().map(steps).sum();
+    let steps: usize = index.queues.iter().chain(&index.frequencies).map(steps).sum();
     spans + steps + index.wakes.within(from, to).len() + index.moves.within(from, to).len()
 }
 
@@ -132,7 +132,10 @@ fn bundle(traces: &[Arc<Loaded>], initial: Option<&Initial>) -> Result<Value> {
         for (name, by) in [("cpu", By::Cpu), ("task", By::Task)] {
             arrows.insert(format!("{id}/{name}"), packed(&spans(loaded, &indexer, by, (from, to))));
         }
-        arrows.insert(format!("{id}/queue"), packed(&queues(index, (from, to))));
+        arrows.insert(format!("{id}/queue"), packed(&steps(&index.queues, index.end, (from, to))));
+        if !index.frequencies.is_empty() {
+            arrows.insert(format!("{id}/frequency"), packed(&steps(&index.frequencies, index.end, (from, to))));
+        }
         let found = violations(loaded, index);
         let kinds = [
             (Kind::Wake, "wake", &index.wakes),
@@ -192,26 +195,26 @@ fn spans(loaded: &Loaded, indexer: &crate::index::Indexer, by: By, (from, to): (
     stream(columns, &[])
 }
 
-/// The length of each CPU's queue, each until the next of that CPU. Outside of the window it is not known.
-fn lengths(index: &Index, (from, to): (Nanos, Nanos)) -> Vec<(u32, Nanos, u32)> {
+/// The steps of each CPU, each until the next of that CPU. Outside of the window they are not known.
+fn lengths(rows: &[Steps], end: Nanos, (from, to): (Nanos, Nanos)) -> Vec<(u32, Nanos, u32)> {
     let mut lengths = Vec::new();
-    for (number, steps) in (0..).zip(&index.queues) {
+    for (number, steps) in (0..).zip(rows) {
         if from > 0 {
             lengths.push((number, 0, u32::MAX));
         }
         let first = steps.find(from).unwrap_or(0);
-        for (time, _, step) in (first..).map_while(|at| steps.get(at, index.end)).take_while(|(time, ..)| *time < to) {
+        for (time, _, step) in (first..).map_while(|at| steps.get(at, end)).take_while(|(time, ..)| *time < to) {
             lengths.push((number, time.max(from), if step.value == UNKNOWN { u32::MAX } else { step.value as u32 }));
         }
-        if to < index.end {
+        if to < end {
             lengths.push((number, to, u32::MAX));
         }
     }
     lengths
 }
 
-fn queues(index: &Index, window: (Nanos, Nanos)) -> Vec<u8> {
-    let lengths = lengths(index, window);
+fn steps(rows: &[Steps], end: Nanos, window: (Nanos, Nanos)) -> Vec<u8> {
+    let lengths = lengths(rows, end, window);
     let columns = vec![
         ("cpu", Arc::new(UInt32Array::from_iter_values(lengths.iter().map(|own| own.0))) as ArrayRef),
         ("start", Arc::new(Float64Array::from_iter_values(lengths.iter().map(|own| own.1 as f64))) as ArrayRef),
@@ -233,9 +236,9 @@ mod tests {
         let wake = |time, tid| Event { time, cpu: 0, what: Payload::Wakeup { tid, prio: 120, target: 0 } };
         indexer.events(&[wake(10, 6), wake(50, 7), wake(90, 8)]);
         indexer.finish();
-        let unknown = u32::MAX;
-        assert_eq!(lengths(&indexer.index, (40, 60)), [(0, 0, unknown), (0, 40, 2), (0, 50, 3), (0, 60, unknown)]);
-        assert_eq!(lengths(&indexer.index, (0, 100)), [(0, 0, 1), (0, 10, 2), (0, 50, 3), (0, 90, 4)]);
+        let (index, unknown) = (&indexer.index, u32::MAX);
+        assert_eq!(lengths(&index.queues, 100, (40, 60)), [(0, 0, unknown), (0, 40, 2), (0, 50, 3), (0, 60, unknown)]);
+        assert_eq!(lengths(&index.queues, 100, (0, 100)), [(0, 0, 1), (0, 10, 2), (0, 50, 3), (0, 90, 4)]);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Index {
     pub queues: Vec<Steps>,
     /// The load of each CPU's queue; nothing unless the scheduler itself recorded it.
     pub loads: Vec<Steps>,
+    /// The frequency of each CPU in kHz; nothing unless it was recorded.
+    pub frequencies: Vec<Steps>,
     /// The tasks beside their spans.
     pub facts: Vec<TaskFacts>,
     /// Their names.
@@ -82,7 +84,8 @@ impl Index {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let rows = self.cpus.iter().chain(&self.tasks).map(|row| row.bytes() + size_of::<Spans>()).sum::<usize>();
-        let steps = self.queues.iter().chain(&self.loads).map(|row| row.bytes() + size_of::<Steps>()).sum::<usize>();
+        let steps = self.queues.iter().chain(&self.loads).chain(&self.frequencies);
+        let steps = steps.map(|row| row.bytes() + size_of::<Steps>()).sum::<usize>();
         let marks = [&self.wakes, &self.moves, &self.losses, &self.interrupts];
         rows + steps
             + marks.iter().map(|marks| marks.bytes()).sum::<usize>()
@@ -189,7 +192,8 @@ impl Observer for Index {
         self.end = self.since_start(end);
         self.complete = true;
         self.cpus.iter_mut().chain(&mut self.tasks).for_each(Spans::close);
-        self.queues.iter_mut().chain(&mut self.loads).for_each(Steps::close);
+        let steps = self.queues.iter_mut().chain(&mut self.loads).chain(&mut self.frequencies);
+        steps.for_each(Steps::close);
         [&mut self.wakes, &mut self.moves, &mut self.losses, &mut self.interrupts].into_iter().for_each(Marks::close);
     }
 
@@ -418,6 +422,10 @@ impl Sink for Indexer {
                 Payload::Queue { load, .. } => {
                     let time = self.index.since_start(event.time);
                     row(&mut self.index.loads, event.cpu).push(time, Step { value: load, waiting: false });
+                }
+                Payload::Frequency { target, khz } => {
+                    let time = self.index.since_start(event.time);
+                    row(&mut self.index.frequencies, target).push(time, Step { value: khz.into(), waiting: false });
                 }
                 Payload::Considered { .. } => self.index.considered = true,
                 Payload::Pages { .. } => self.index.memory = true,

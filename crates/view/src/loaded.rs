@@ -266,7 +266,7 @@ impl Loaded {
             "end": end, "events": events, "tasks": indexer.index.tasks.len(),
             "growing": self.is(Phase::Recording), "reading": self.is(Phase::Reading), "until": until,
             "checked": self.checked().is_some() || self.is_damaged(), "explainable": self.explainable(),
-            "memory": memory, "considered": considered, "frequency": false, "losses": losses,
+            "memory": memory, "considered": considered, "frequency": !indexer.index.frequencies.is_empty(), "losses": losses,
             "load": !indexer.index.loads.is_empty(),
             "partial": self.meta.partial.as_ref().map(schedlab_base::Partial::reason),
             "remarks": self.remarks((events, losses, contradictions), end),

@@ -221,6 +221,8 @@ pub fn overview(index: &Index, wasted: Option<&Wasted>, axis: Axis, cpus: usize)
 pub enum Curve {
     /// Runnable tasks of all CPUs.
     Runnable,
+    /// The mean frequency of the CPUs, where it is known.
+    Frequency,
     /// A quantile of the latency from wake-up to running, in percent.
     Latency(u8),
 }
@@ -231,6 +233,7 @@ impl Curve {
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "runnable" => Self::Runnable,
+            "frequency" => Self::Frequency,
             "latency_p50" => Self::Latency(50),
             "latency_p99" => Self::Latency(99),
             _ => return None,
@@ -246,6 +249,7 @@ pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
             let queue = runnable(index, axis);
             ((0..axis.bins).map(|bin| Some(queue[bin] / axis.width(bin).max(1.0))).collect(), "tasks")
         }
+        Curve::Frequency => (frequency(index, axis), "kHz"),
         Curve::Latency(percent) => (latencies(index, percent, axis), "ns"),
     };
     let known: Vec<(u32, f64)> = (0..).zip(values).filter_map(|(bin, value)| Some((bin, value?))).collect();
@@ -254,6 +258,20 @@ pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
         ("value", Arc::new(Float64Array::from_iter_values(known.iter().map(|(_, value)| *value))) as ArrayRef),
     ];
     stream(columns, &[("unit", unit.to_owned())])
+}
+
+/// The mean of the CPUs' frequencies, each weighted by the time for which it is known.
+fn frequency(index: &Index, axis: Axis) -> Vec<Option<f64>> {
+    let (mut sum, mut unknown) = (Spread::new(axis), Spread::new(axis));
+    let known: Vec<&Steps> = index.frequencies.iter().filter(|steps| !steps.is_empty()).collect();
+    known.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut sum, Some(&mut unknown)));
+    let bins = sum.finish().into_iter().zip(unknown.finish()).enumerate();
+    let mean = |(bin, (sum, unknown)): (usize, (f64, f64))| {
+        let length = axis.edge(bin + 1).min(index.end).saturating_sub(axis.edge(bin));
+        let time = length as f64 * known.len() as f64 - unknown;
+        (time > 0.0).then(|| sum / time)
+    };
+    bins.map(mean).collect()
 }
 
 /// By nearest rank.

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundleOf, make, type Made } from "../synthetic";
+import { meanOfKnown } from "../../src/aggregate";
 import { Bundled } from "../../src/bundled";
 import { State, HIGHEST_CELL, ROWS_PER_TILE, TILE_BINS, type By, type Tile } from "../../src/source";
 import { levelOf, Lru, Tiles, tileSpan } from "../../src/tiles";
@@ -222,4 +223,15 @@ test("what is not shown yet is fetched alone, and nobody waits for it", async ()
   assert.equal(cache.busy, 1);
   await turn();
   assert.equal(drawn, 1);
+});
+
+test("a mean of what is known leaves the rest out", () => {
+  const steps = {
+    offsets: Uint32Array.of(0, 2, 3),
+    start: Float64Array.of(10, 30, 20),
+    length: Uint32Array.of(1, 2, 4),
+  };
+  const mean = [...meanOfKnown(steps, [0, 1], 50, { from: 0, to: 50 }, 5)];
+  assert.deepEqual(mean, [NaN, 1, 2.5, 3, 3]);
+  assert.deepEqual([...meanOfKnown(steps, [0, 1], 50, { from: 0, to: 50 }, 1)], [180 / 70]);
 });

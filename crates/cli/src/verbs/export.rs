@@ -156,6 +156,9 @@ fn row(what: &Payload) -> Row<'static> {
             let (orig_node, target_node) = (node(from), node(to));
             Row { event: "pages", tgid: Some(tgid), orig_node, target_node, pages: Some(pages), ..Row::default() }
         }
+        Payload::Frequency { target, khz } => {
+            Row { event: "frequency", target_cpu: Some(target), count: Some(khz.into()), ..Row::default() }
+        }
         Payload::Interrupt { kind, number, took } => Row {
             event: "interrupt",
             why: Some(kind.name()),

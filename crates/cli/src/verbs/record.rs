@@ -38,6 +38,9 @@ pub struct Args {
     /// hypervisor takes. `stats` shows it, and `model` takes it out of what the tasks did.
     #[arg(long)]
     irq: bool,
+    /// Record the frequencies of CPUs, too, where the kernel knows them: `view` draws their mean over time.
+    #[arg(long)]
+    freq: bool,
     /// Record what tasks sleep for, too: a time, a lock, a pipe, a socket, a file, a child. `stats` shows it, and
     /// `model` need not guess what a timer woke. Each system call in which a task may sleep costs a little more.
     #[arg(long)]
@@ -63,6 +66,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         processes: args.pids,
         only: args.only,
         irq: args.irq,
+        freq: args.freq,
         why: args.why,
         duration: args.duration,
         buffer_kib: args.buffer,

@@ -399,6 +399,26 @@ fn strips_marks_and_lists_agree_with_the_trace() {
     assert_eq!(served.refused("api/0/counters?name=frequency").0, 404);
 }
 
+/// CPU 0 has 1 GHz from 10 ms on and 2 GHz from 30 ms on, CPU 1 has 4 GHz from 20 ms on.
+#[test]
+fn frequencies_are_a_curve_where_they_were_recorded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let meta =
+        Meta { source: "test".into(), running: vec![(0, 0), (1, 0)], span: Some((0, 50 * MS)), ..Meta::default() };
+    let mut writer = Writer::create(folder.path().join("t.arrows"), &meta).expect("written");
+    let from = |ms: u64, target, khz| Event { time: ms * MS, cpu: 0, what: Payload::Frequency { target, khz } };
+    writer.events(&[from(10, 0, 1_000_000), from(20, 1, 4_000_000), from(30, 0, 2_000_000)]);
+    writer.finish().expect("written");
+    let served = Served::new(folder.path(), &["t.arrows"]);
+    assert_eq!(served.json("api/traces")["traces"][0]["frequency"], true);
+    let (curve, beside) = served.arrow("api/0/counters?name=frequency&bins=5");
+    assert_eq!(u32s(&curve, "bin"), [1, 2, 3, 4]);
+    assert_eq!(f64s(&curve, "value"), [1e6, 2.5e6, 3e6, 3e6]);
+    assert_eq!(beside["unit"], "kHz");
+    let (curve, _) = served.arrow("api/0/counters?name=frequency&bins=1");
+    assert_eq!(f64s(&curve, "value"), [(20.0 * 1e6 + 20.0 * 2e6 + 30.0 * 4e6) / 70.0]);
+}
+
 #[test]
 fn a_wait_is_explained_as_delays_explains_it() {
     let folder = trace();

@@ -110,11 +110,12 @@ const fn of(kinds: &[Kind]) -> u32 {
 }
 
 /// The kinds whose rows have a subject, the subject's priority, the columns of a switch, another task, a target.
-const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::Group, Kind::End, Kind::Interrupt]);
+const HAS_TID: u32 =
+    !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::Group, Kind::End, Kind::Interrupt, Kind::Frequency]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
 const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
-const HAS_TARGET: u32 = of(&[Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate]);
+const HAS_TARGET: u32 = of(&[Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Frequency]);
 
 impl Rows {
     fn reserve(&mut self, rows: usize) {
@@ -181,6 +182,7 @@ impl Gather {
         match event.what {
             Payload::Migrate { from, .. } => self.orig_cpus.push((self.len(), from as u16)),
             Payload::Lost { count } => self.counts.push((self.len(), count)),
+            Payload::Frequency { khz, .. } => self.counts.push((self.len(), khz.into())),
             Payload::Queue { length, load } => self.queues.push((self.len(), length, load)),
             Payload::Pages { tgid, from, to, pages } => self.pages.push((self.len(), (tgid, [from, to], pages))),
             Payload::Considered { why, word, mask, .. } => {
@@ -365,6 +367,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Queue { .. } => (Kind::Queue, none),
         Payload::Pages { .. } => (Kind::Pages, none),
         Payload::Interrupt { .. } => (Kind::Interrupt, none),
+        Payload::Frequency { target, .. } => (Kind::Frequency, Row { target_cpu: target, ..none }),
         Payload::Sleeps { tid, .. } => (Kind::Sleeps, Row { tid, ..none }),
         Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }

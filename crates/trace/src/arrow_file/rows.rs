@@ -389,6 +389,11 @@ impl<'a> View<'a> {
         self.value(col, row).map(|bytes| u32::from(u16::from_le_bytes(bytes)))
     }
 
+    /// A number of eight bytes that must fit into four; `beyond` says that it does not.
+    fn four_bytes(&self, col: Col, row: usize, beyond: &'static str) -> Result<u32, &'static str> {
+        u64::from_le_bytes(self.value(col, row)?).try_into().map_err(|_| beyond)
+    }
+
     /// The context of a waking; unknown where the row has none, or one that this version does not know.
     #[inline]
     fn context(&self, row: usize) -> Result<Context, &'static str> {
@@ -447,6 +452,10 @@ impl<'a> View<'a> {
             Kind::Exec => Payload::Exec { tid: tid(Col::Tid)?, old: tid(Col::OtherTid)? },
             Kind::Exit => Payload::Exit { tid: tid(Col::Tid)?, prio: prio(Col::Prio)? },
             Kind::Lost => Payload::Lost { count: u64::from_le_bytes(self.value(Col::Count, row)?) },
+            Kind::Frequency => Payload::Frequency {
+                target: cpu(Col::TargetCpu)?,
+                khz: self.four_bytes(Col::Count, row, "a frequency beyond 4294967295 kHz")?,
+            },
             Kind::Queue => Payload::Queue {
                 length: u32::from_le_bytes(self.value(Col::Length, row)?),
                 load: u64::from_le_bytes(self.value(Col::Load, row)?),
@@ -455,8 +464,7 @@ impl<'a> View<'a> {
                 tgid: tid(Col::Tgid)?,
                 from: self.node(Col::OrigNode, row),
                 to: self.node(Col::TargetNode, row),
-                pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
-                    .map_err(|_| "more pages than 4294967295")?,
+                pages: self.four_bytes(Col::Pages, row, "more pages than 4294967295")?,
             },
             Kind::Name | Kind::Affinity | Kind::Task | Kind::Group => unreachable!("they are no events"),
             Kind::Considered | Kind::End | Kind::Interrupt | Kind::Sleeps => {

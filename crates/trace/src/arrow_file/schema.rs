@@ -25,10 +25,11 @@ pub(super) enum Kind {
     End,
     Interrupt,
     Sleeps,
+    Frequency,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 19] = [
+pub(super) const KINDS: [(Kind, &str); 20] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -48,6 +49,7 @@ pub(super) const KINDS: [(Kind, &str); 19] = [
     (Kind::End, "end"),
     (Kind::Interrupt, "interrupt"),
     (Kind::Sleeps, "sleeps"),
+    (Kind::Frequency, "frequency"),
 ];
 
 /// Every task state with its letter in the file.

@@ -60,6 +60,8 @@ fn one_of_each() -> Vec<Event> {
         Payload::Pages { tgid: 5, from: NOWHERE, to: 0, pages: u32::MAX },
         Payload::Pages { tgid: 5, from: 0, to: 1023, pages: 1 },
         Payload::Pages { tgid: 5, from: 1, to: NOWHERE, pages: 7 },
+        Payload::Frequency { target: 0, khz: 0 },
+        Payload::Frequency { target: 1023, khz: u32::MAX },
         Payload::Interrupt { kind: Interrupt::SoftIrq, number: 3, took: 1_234 },
         Payload::Interrupt { kind: Interrupt::Irq, number: u16::MAX, took: 0 },
         Payload::Interrupt { kind: Interrupt::Steal, number: 0, took: u64::MAX },
@@ -97,7 +99,7 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 21, names: 3, ..ReadReport::default() });
+        assert_eq!(trace.report, ReadReport { events: 23, names: 3, ..ReadReport::default() });
     }
 }
 

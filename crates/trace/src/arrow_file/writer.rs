@@ -292,6 +292,7 @@ fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
         Payload::Exit { tid, .. } | Payload::Sleeps { tid, .. } => ([tid, 0], [0, 0]),
         Payload::Considered { tid, word, .. } => ([tid, 0], [CpuId::from(word) * 64, 0]),
         Payload::Pages { tgid, .. } => ([tgid, 0], [0, 0]),
+        Payload::Frequency { target, .. } => ([0, 0], [target, 0]),
         Payload::Lost { .. } | Payload::Queue { .. } | Payload::Interrupt { .. } => ([0, 0], [0, 0]),
     }
 }

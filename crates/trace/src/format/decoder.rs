@@ -66,6 +66,9 @@ impl Decoder {
         ("irq_vectors", "local_timer_exit"),
     ];
 
+    /// The event of a CPU's new frequency, as system and name, which is decoded where it is recorded.
+    pub const FREQUENCY: (&'static str, &'static str) = ("power", "cpu_frequency");
+
     /// Creates a decoder for the kernel that has these formats. Formats of other events are ignored.
     ///
     /// # Errors
@@ -95,7 +98,9 @@ impl Decoder {
     /// Whether events with this system and name are decoded, on any kernel.
     #[must_use]
     pub(crate) fn wants(system: &str, event: &str) -> bool {
-        system == "sched" && Self::EVENTS.contains(&event) || Self::INTERRUPTS.contains(&(system, event))
+        system == "sched" && Self::EVENTS.contains(&event)
+            || Self::INTERRUPTS.contains(&(system, event))
+            || Self::FREQUENCY == (system, event)
     }
 
     /// Whether records with this id are decoded.
@@ -278,6 +283,10 @@ fn payload<F: FnMut(&NameRecord)>(
             Payload::Exec { tid: tid_, old: old.map_or(Ok(tid_), |o| tid(o.get(raw)))? }
         }
         What::Exit { task, prio: p } => Payload::Exit { tid: seeing.task(task, raw)?, prio: prio(p.get(raw)) },
+        What::Frequency { target, khz } => {
+            let khz = u32::try_from(khz.get(raw)).map_err(|_| Damaged)?;
+            Payload::Frequency { target: cpu(target.get(raw))?, khz }
+        }
         What::Interrupt { .. } => return Ok(None),
     }))
 }

@@ -183,3 +183,15 @@ fn an_interrupt_is_an_event_at_its_end() {
     // Its beginning was not seen.
     assert_eq!(at(4_000, 11, 9), None);
 }
+
+#[test]
+fn a_frequency_is_that_of_the_cpu_that_the_record_names() {
+    let fields: &[(&str, u32)] = &[("u32 state", 4), ("u32 cpu_id", 4)];
+    let decode = |khz: u32, cpu: u32| {
+        let numbers = [khz, cpu].map(u32::to_le_bytes).concat();
+        decode(vec![format("cpu_frequency", 20, fields)], &record(20, 7, &[&numbers]))
+    };
+    assert_eq!(decode(3_100_000, 11).0, Some(Payload::Frequency { target: 11, khz: 3_100_000 }));
+    assert_eq!(decode(800_000, 1 << 20).2.malformed, 1);
+    assert!(Decoder::wants("power", "cpu_frequency") && !Decoder::wants("power", "cpu_idle"));
+}

@@ -178,6 +178,7 @@ pub(super) enum What {
     Exec { tid: Number, old: Option<Number> },
     Exit { task: Task, prio: Number },
     Interrupt { kind: Interrupt, number: Option<Number>, begins: bool },
+    Frequency { target: Number, khz: Number },
 }
 
 /// Which of the three wake-up events it is.
@@ -245,6 +246,7 @@ impl Plan {
             }
             "sched_process_exec" => What::Exec { tid: number("pid")?, old: maybe("old_pid")? },
             "sched_process_exit" => What::Exit { task: task("pid", "comm")?, prio: number("prio")? },
+            "cpu_frequency" => What::Frequency { target: number("cpu_id")?, khz: number("state")? },
             name => match interrupt(name) {
                 Some((kind, field, begins)) => What::Interrupt { kind, number: field.map(number).transpose()?, begins },
                 None => return Ok(None),
