@@ -57,12 +57,27 @@ export function offsetsOf(rows: ArrayLike<number>, first: number, count: number)
   return offsets;
 }
 
+/** Where spans begin and how wide they are, in an answer that says it, and in one whose rows have one span a bin. */
+function extents(table: Table, counts: readonly (readonly number[])[]): { start: Float32Array; width: Float32Array } {
+  if (table.getChild("start")) return { start: column(table, "start", f32), width: column(table, "width", f32) };
+  const [start, width] = [f32(table.numRows), f32(table.numRows).fill(1)];
+  const last = (metadata(table, "last") ?? "").split(";").map(Number);
+  let at = 0;
+  counts.forEach((rows, tile) => {
+    for (const count of rows) {
+      for (let bin = 0; bin < count; bin++) start[at++] = bin;
+      if (count) width[at - 1] = last[tile] as number;
+    }
+  });
+  return { start, width };
+}
+
 /** The tiles of an answer, each with its part of the columns: of each tile all chunks of rows. */
 export function tilesOf(ipc: Uint8Array, level: number, tiles: readonly number[], chunks: readonly number[]): Tile[] {
   const table = tableFromIPC(ipc);
+  const spans = (metadata(table, "spans") ?? "").split(";").map((counts) => counts.split(",").map(Number));
   const columns = {
-    start: column(table, "start", f32),
-    width: column(table, "width", f32),
+    ...extents(table, spans),
     state: column(table, "state", u8),
     task: column(table, "task", u32, NONE),
     running: column(table, "running", u8),
@@ -70,7 +85,6 @@ export function tilesOf(ipc: Uint8Array, level: number, tiles: readonly number[]
     blocked: column(table, "blocked", u8),
     unknown: column(table, "unknown", u8),
   };
-  const spans = (metadata(table, "spans") ?? "").split(";").map((counts) => counts.split(",").map(Number));
   let from = 0;
   const made = (tile: number, chunk: number, counts: readonly number[]): Tile => {
     const offsets = new Uint32Array(ROWS_PER_TILE + 1);

@@ -87,12 +87,10 @@ impl Columns {
         let u32s = |column: Vec<u32>| Arc::new(UInt32Array::from(column)) as ArrayRef;
         let f32s = |column: Vec<f32>| Arc::new(Float32Array::from(column)) as ArrayRef;
         let u8s = |column: Vec<u8>| Arc::new(UInt8Array::from(column)) as ArrayRef;
-        let mut columns = vec![
-            ("start", f32s(self.start)),
-            ("width", f32s(self.width)),
-            ("state", u8s(self.state)),
-            ("task", u32s(self.task)),
-        ];
+        let mut columns = vec![("state", u8s(self.state)), ("task", u32s(self.task))];
+        if !self.start.is_empty() {
+            columns.extend([("start", f32s(self.start)), ("width", f32s(self.width))]);
+        }
         // Most tiles have nothing blocked and nothing unknown.
         let shares = ["running", "waiting", "blocked", "unknown"].into_iter().zip(self.shares);
         let some = shares.filter(|(_, shares)| shares.iter().any(|share| *share != 0));
@@ -108,11 +106,22 @@ pub fn tiles(index: &Index, rows: &Rows, wanted: &[u32], places: &[Place]) -> Ve
     let counts = |part: &Columns| part.spans.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let spans: Vec<String> = parts.iter().map(counts).collect();
     let exact: Vec<String> = parts.iter().map(|part| ranges(part.exact.iter().copied())).collect();
+    let last = |part: &Columns| part.width.last().map_or_else(String::new, f32::to_string);
+    let mut beside = vec![("spans", spans.join(";")), ("exact", exact.join(";"))];
+    let even = parts.iter().all(|part| part.exact.is_empty());
+    if even {
+        beside.push(("last", parts.iter().map(last).collect::<Vec<_>>().join(";")));
+    }
     let all = parts.into_iter().reduce(|mut all, part| {
         all.append(part);
         all
     });
-    all.unwrap_or_default().finish(&[("spans", spans.join(";")), ("exact", exact.join(";"))])
+    let mut all = all.unwrap_or_default();
+    if even {
+        // One span a bin in each row: where it is, its number says. That is half of a full tile.
+        (all.start, all.width) = Default::default();
+    }
+    all.finish(&beside)
 }
 
 /// What is computed for each tile, on a thread for each: they are few, and somebody waits for them.

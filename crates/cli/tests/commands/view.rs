@@ -399,6 +399,36 @@ fn strips_marks_and_lists_agree_with_the_trace() {
     assert_eq!(served.refused("api/0/counters?name=frequency").0, 404);
 }
 
+/// CPU 0 switches every 10 us, CPU 1 never, until 61.44 ms: at level 17, tile 0 has 512 bins of 131 us, 468.75 of which
+/// are used.
+#[test]
+fn rows_of_one_span_a_bin_do_not_say_where_each_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let end = 61_440_000;
+    let meta = Meta { source: "test".into(), running: vec![(0, 11), (1, 0)], span: Some((0, end)), ..Meta::default() };
+    let mut writer = Writer::create(folder.path().join("t.arrows"), &meta).expect("written");
+    let switch = |at: u64| {
+        let (prev, next) = if at % 2 == 0 { (11, 12) } else { (12, 11) };
+        let prev_state = TaskState::Runnable;
+        let what = Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 };
+        Event { time: (at + 1) * 10_000, cpu: 0, what }
+    };
+    writer.events(&(0..6_000).map(switch).collect::<Vec<_>>());
+    writer.finish().expect("written");
+    let served = Served::new(folder.path(), &["t.arrows"]);
+    let (bins, beside) = served.arrow("api/0/tiles?by=cpu&level=17&tile=0&rows=0");
+    assert!(bins.column_by_name("start").is_none() && bins.column_by_name("width").is_none());
+    assert_eq!((&*beside["spans"], &*beside["exact"], &*beside["last"]), ("469", "", "0.75"));
+    let (both, beside) = served.arrow("api/0/tiles?by=cpu&level=17&tile=0&rows=0-1");
+    assert_eq!((&*beside["spans"], &*beside["exact"], beside.get("last")), ("469,1", "1", None));
+    assert_eq!(f32s(&both, "start")[..469], (0..469).map(|bin| bin as f32).collect::<Vec<_>>());
+    assert_eq!((f32s(&both, "width")[..468].to_vec(), f32s(&both, "width")[468]), (vec![1.0; 468], 0.75));
+    assert_eq!(u32s(&bins, "task"), u32s(&both, "task")[..469]);
+    // Bins of half of that: the second tile ends in the middle of one.
+    let (_, beside) = served.arrow("api/0/tiles?by=cpu&level=16&tile=0-1&rows=0");
+    assert_eq!((&*beside["spans"], &*beside["last"]), ("512;426", "1;0.5"));
+}
+
 /// CPU 0 has 1 GHz from 10 ms on and 2 GHz from 30 ms on, CPU 1 has 4 GHz from 20 ms on.
 #[test]
 fn frequencies_are_a_curve_where_they_were_recorded() {
