@@ -408,7 +408,7 @@ fn rows_of_one_span_a_bin_do_not_say_where_each_is() {
     let meta = Meta { source: "test".into(), running: vec![(0, 11), (1, 0)], span: Some((0, end)), ..Meta::default() };
     let mut writer = Writer::create(folder.path().join("t.arrows"), &meta).expect("written");
     let switch = |at: u64| {
-        let (prev, next) = if at % 2 == 0 { (11, 12) } else { (12, 11) };
+        let (prev, next) = if at.is_multiple_of(2) { (11, 12) } else { (12, 11) };
         let prev_state = TaskState::Runnable;
         let what = Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 };
         Event { time: (at + 1) * 10_000, cpu: 0, what }
