@@ -170,14 +170,16 @@ def record(
     The whole machine is recorded, and the trace remembers which tasks it is about. With `only`, the processes in
     `pids` are recorded alone, which costs less but does not show what else ran. With `irq`, the time that interrupts
     take is recorded, too: `Stats.interrupts` has it, and a model takes it out of what the tasks did. With `freq`, the
-    frequencies of CPUs are, where the kernel knows them (rows `frequency`). With `why`, the trace says what each sleep is for (rows `sleeps`), and a model knows which wake-ups are a timer's.
+    frequencies of CPUs are, where the kernel knows them (rows `frequency`). With `why`, the trace says what each sleep
+    is for (rows `sleeps`), and a model knows which wake-ups are a timer's.
 
     `buffer` is the size of the kernel's buffer for each CPU (`"8M"`). Raises `NotPermittedError` if a right is missing;
     the message names it.
     """
     if isinstance(run, str):
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
-    given = options(duration=checked("duration", duration), pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer)
+    span = checked("duration", duration)
+    given = options(duration=span, pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer)
     given += ["--", *run] if run else []
     return written(
         output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)

@@ -26,6 +26,7 @@ mod support;
 mod test;
 mod tunables;
 mod view;
+mod view_drawn;
 mod view_places;
 mod view_reading;
 mod vm;

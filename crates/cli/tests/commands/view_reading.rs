@@ -1,6 +1,7 @@
 //! `schedlab view` while the trace is still being read or recorded.
 
-use crate::view::{MS, PATIENCE, Served, u8s};
+use crate::view::{MS, PATIENCE, Served};
+use crate::view_drawn::u8s;
 use schedlab_base::{Event, Meta, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
 use serde_json::Value;
