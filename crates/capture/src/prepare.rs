@@ -82,8 +82,8 @@ pub(crate) fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Res
     }
 }
 
-/// Enables the events, those of interrupts and frequencies if they are asked for, and returns their formats. Events that
-/// only carry names may be absent, and so may those that are asked for.
+/// Enables the events, those of interrupts and frequencies if asked for, and returns their formats. Events that only
+/// carry names may be absent, and so may those that are asked for.
 pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = changes::EVENTS.map(|(system, name)| (system, name, false));
