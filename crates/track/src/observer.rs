@@ -207,8 +207,8 @@ facts! {$
     fn vanished(task: Slot, cpu: CpuId, since: Nanos);
     /// The task, which was assumed to wait, has had a CPU in the meantime, since an unknown time.
     fn doubted(task: Slot, now: Nanos);
-    /// The CPU, which was assumed to be idle, has run a task in the meantime, since an unknown time.
-    fn misjudged(cpu: CpuId, now: Nanos);
+    /// The CPU, which was assumed to be idle, has run a task in the meantime, since then or an unknown time.
+    fn misjudged(cpu: CpuId, since: Option<Nanos>, now: Nanos);
 
     /// According to the event, this many pages of the process's memory moved from one node to another.
     fn pages(tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos);

@@ -354,9 +354,9 @@ impl<O: Observer> Observer for Selected<O> {
         }
     }
 
-    fn misjudged(&mut self, cpu: CpuId, now: Nanos) {
+    fn misjudged(&mut self, cpu: CpuId, since: Option<Nanos>, now: Nanos) {
         if self.not_over() {
-            self.inner.misjudged(cpu, self.clamp(now));
+            self.inner.misjudged(cpu, since.map(|since| self.clamp(since)), self.clamp(now));
         }
     }
 

@@ -262,9 +262,12 @@ impl Observer for Bound {
         }
     }
 
-    /// The CPU was not idle all the time: the present waits do not count.
-    fn misjudged(&mut self, _: CpuId, now: Nanos) {
+    /// The CPU was not idle all the time: the present waits do not count, unless it ran for a moment only.
+    fn misjudged(&mut self, _: CpuId, since: Option<Nanos>, now: Nanos) {
         self.settle(now);
+        if since.is_some() {
+            return;
+        }
         for task in &mut self.tasks {
             if let (true, Some(class)) = (task.waits, task.class) {
                 task.since = self.classes[class as usize].clock;

@@ -212,7 +212,7 @@ impl Observer for Watching {
     }
 
     /// The CPU was not idle while it was believed to be.
-    fn misjudged(&mut self, cpu: CpuId, now: Nanos) {
+    fn misjudged(&mut self, cpu: CpuId, _: Option<Nanos>, now: Nanos) {
         if self.sampler.watched().is_some_and(|idle| idle.contains(&cpu)) {
             self.sampler.give_up(now);
         }

@@ -24,7 +24,7 @@ pub(super) struct Exits {
     /// When the first task comes; [`NEVER`] if none does.
     pub due: Nanos,
     /// About the median time from a wake-up to the switch, of those seen; 0 while there is none.
-    typical: Nanos,
+    pub typical: Nanos,
     coming: Vec<Coming>,
 }
 

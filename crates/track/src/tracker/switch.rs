@@ -133,13 +133,14 @@ impl Tracker {
             }
             self.vanish(slot, number, at, observer);
         }
-        if believed == Occupant::Idle {
-            observer.misjudged(number, now);
+        let in_time = believed == Occupant::Idle && self.came(number, left, at);
+        if believed == Occupant::Idle && !(in_time && at == now) {
+            observer.misjudged(number, in_time.then_some(at), now);
         }
         if let Occupant::Task(slot) = left {
             let task = &mut self.tasks[slot];
             (task.wakeup, task.waking) = (NEVER, NEVER);
-            if task.status == Status::Waiting {
+            if task.status == Status::Waiting && !in_time {
                 observer.doubted(slot, now);
             }
             self.now = at;
@@ -155,8 +156,19 @@ impl Tracker {
         }
         observer.span(number, believed, since, at);
         observer.span(number, left, at, now);
-        self.contradictions += 1;
-        self.contradicted = self.contradicted.saturating_add(now - at);
+        if !in_time {
+            self.contradictions += 1;
+            self.contradicted = self.contradicted.saturating_add(now - at);
+        }
+    }
+
+    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it, no later than such tasks do. Then
+    /// nothing is in doubt but the instant: the CPU was idle until then, and the task waited.
+    fn came(&self, number: CpuId, left: Occupant, at: Nanos) -> bool {
+        let (Occupant::Task(slot), cpu) = (left, &self.cpus[number as usize]) else { return false };
+        let task = &self.tasks[slot];
+        let there = (task.status, task.cpu) == (Status::Waiting, number) && task.since >= cpu.since;
+        there && cpu.blind && (at == self.now || self.now - task.since <= self.exits.typical)
     }
 
     /// The CPU got a task that waited for it at `at`, which was not seen.

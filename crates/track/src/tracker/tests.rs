@@ -80,8 +80,9 @@ impl Observer for Told {
         self.tell("doubted", task, "");
     }
 
-    fn misjudged(&mut self, cpu: CpuId, _: Nanos) {
-        let _ = write!(self.text, "cpu{cpu} misjudged; ");
+    fn misjudged(&mut self, cpu: CpuId, since: Option<Nanos>, _: Nanos) {
+        let since = since.map_or_else(String::new, |since| format!(" since {since}"));
+        let _ = write!(self.text, "cpu{cpu} misjudged{since}; ");
     }
 }
 
@@ -199,7 +200,7 @@ fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
     let expected = "woken 3 by Some(1); queued 3 on 1 at 2; woken 2 by Some(1); queued 2 on 1 at 4; cpu1 misjudged; \
                     doubted 2 ; waited 2 on 1 4-4; started 2 on 1 at 4 unseen; doubted 3 ; cpu1 idle 0-4; cpu1 2 4-6; \
                     stopped 2 on 1 at 6 since Some(4); woken 4 by Some(1); queued 4 on 1 at 7; \
-                    cpu1 misjudged; doubted 4 ; waited 4 on 1 7-7; started 4 on 1 at 7 unseen; cpu1 idle 6-7; \
+                    waited 4 on 1 7-7; started 4 on 1 at 7 unseen; cpu1 idle 6-7; \
                     cpu1 4 7-7; cpu0 1 0-9; cpu1 4 7-9";
     assert_eq!(told(&meta, &events, 9), expected);
 }

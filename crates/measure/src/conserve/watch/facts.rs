@@ -154,16 +154,26 @@ impl Observer for Watch {
         }
     }
 
-    /// What was held against the scheduler on this CPU's account does not count.
+    /// What was held against the scheduler on this CPU's account does not count, since then if that is known.
     #[cold]
-    fn misjudged(&mut self, number: CpuId, now: Nanos) {
+    fn misjudged(&mut self, number: CpuId, since: Option<Nanos>, now: Nanos) {
         self.settle(now);
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
         let Some(cpu) = self.cpus.get_mut(number as usize) else { return };
         let before = std::mem::replace(&mut cpu.wasting, self.wasting);
-        self.wasted = self.wasted.saturating_sub((self.wasting - before).into());
-        let since = cpu.used_since;
-        self.found.retain(|found| found.cpu != number || found.to <= since);
-        self.open[number as usize / 64] &= !(1 << (number % 64));
+        let most = since.map_or(Nanos::MAX, |since| now.saturating_sub(since));
+        self.wasted = self.wasted.saturating_sub((self.wasting - before).min(most).into());
+        let idle_since = cpu.used_since;
+        match since {
+            Some(since) if self.open[word] & bit != 0 => self.close(number, since, false),
+            Some(_) => {}
+            None => self.found.retain(|found| found.cpu != number || found.to <= idle_since),
+        }
+        if since.is_some() {
+            // What comes to light later does not touch what is certain now.
+            self.cpus[number as usize].used_since = self.now;
+        }
+        self.open[word] &= !bit;
         self.changed = true;
     }
 
