@@ -19,7 +19,8 @@
 //!   placed at the earliest possible instant, since hidden tasks are mostly short: not before the leaving task began to
 //!   wait, went to sleep or vanished. The task that was assumed to run has vanished at that instant. If an idle task
 //!   was not seen to leave its CPU (on some virtual machines none of a CPU's is), what was woken onto the CPU gets it
-//!   as long after its wake-up as it takes where idle tasks are seen to leave.
+//!   as long after its wake-up as it takes where idle tasks are seen to leave. From the second on these are no
+//!   contradictions.
 //! - *A wake-up of a task that is already waiting.* The task has run and slept unseen. Its wait goes on, in doubt.
 //! - *A wake-up of a running task.* The task had not gone to sleep yet. Nothing follows from the event.
 //! - *A task starts on one CPU before it was seen leaving another.* The clocks of the CPUs differ a little. Each CPU's

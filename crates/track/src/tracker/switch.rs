@@ -162,8 +162,8 @@ impl Tracker {
         }
     }
 
-    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it, no later than such tasks do. Then
-    /// nothing is in doubt but the instant: the CPU was idle until then, and the task waited.
+    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it, no later than such tasks do.
+    /// Then nothing is in doubt but the instant: the CPU was idle until then, and the task waited.
     fn came(&self, number: CpuId, left: Occupant, at: Nanos) -> bool {
         let (Occupant::Task(slot), cpu) = (left, &self.cpus[number as usize]) else { return false };
         let task = &self.tasks[slot];
