@@ -171,7 +171,7 @@ impl<'a> Maker<'a> {
     /// What is known of a row that is no group: its spans and, of a CPU, its queue.
     fn known(&self, number: u32) -> Option<(&'a Spans, Option<&'a Steps>)> {
         match self.rows.rows.get(number as usize)?.of {
-            Of::Cpu(cpu) => Some((self.index.cpus.get(cpu as usize)?, Some(self.index.queues.get(cpu as usize)?))),
+            Of::Cpu(cpu) => Some((self.index.cpus.get(cpu as usize)?, self.index.queues.get(cpu as usize))),
             Of::Task(task) => Some((self.index.tasks.get(task as usize)?, None)),
             Of::Group(_) => None,
         }
