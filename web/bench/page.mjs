@@ -111,7 +111,14 @@ async function step(page, name, key, delta) {
   );
 }
 
-const served = /^http:/.test(given[0]) ? null : await view(binary(), ...given);
+// What is measured is a release build.
+const built = binary(["build/wheel/scripts/schedlab", "target/release/schedlab"]);
+const elsewhere = /^http:/.test(given[0]);
+if (!built && !elsewhere) {
+  console.error("no release build was found: run `make build`, or give its path as SCHEDLAB");
+  process.exit(2);
+}
+const served = elsewhere ? null : await view(built, ...given);
 const started = performance.now();
 const atAddress = cpuTime(served?.pid);
 const chrome = await browser();

@@ -111,14 +111,12 @@ export async function windowOf(page) {
   return { from, to, span: to - from };
 }
 
-/** The command under test: $SCHEDLAB, or what was built last. */
-export function binary() {
-  const found = [
-    process.env.SCHEDLAB,
-    ...["target/debug/schedlab", "target/release/schedlab", "build/wheel/scripts/schedlab"].map((path) =>
-      resolve(WEB, "..", path),
-    ),
-  ].find((path) => path && existsSync(path));
+const BUILT = ["target/debug/schedlab", "target/release/schedlab", "build/wheel/scripts/schedlab"];
+
+/** The command under test: $SCHEDLAB, or the first of these that was built. */
+export function binary(built = BUILT) {
+  const paths = [process.env.SCHEDLAB, ...built.map((path) => resolve(WEB, "..", path))];
+  const found = paths.find((path) => path && existsSync(path));
   if (!found) return null;
   try {
     return execFileSync(found, ["view", "--help"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).includes(
