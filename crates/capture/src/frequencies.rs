@@ -1,6 +1,7 @@
 //! The frequencies of CPUs, as cpufreq has them. Drivers that leave the choice to the hardware report no changes by
 //! events, and what a CPU had before the recording no event says.
 
+use crate::instance::cpu_of;
 use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,11 +24,10 @@ impl Frequencies {
     /// # Errors
     /// When no CPU has a frequency that the kernel knows.
     pub(crate) fn new(sys: &Path) -> Result<Self> {
-        let cpu = |name: &str| name.strip_prefix("cpu")?.parse().ok();
         let entries = fs::read_dir(sys.join("devices/system/cpu")).into_iter().flatten().flatten();
         let file = |entry: fs::DirEntry| {
             let file = entry.path().join("cpufreq/scaling_cur_freq");
-            Some((cpu(entry.file_name().to_str()?)?, file.is_file().then_some(file)?))
+            Some((cpu_of(&entry.file_name())?, file.is_file().then_some(file)?))
         };
         let files: BTreeMap<CpuId, PathBuf> = entries.filter_map(file).collect();
         if files.is_empty() {

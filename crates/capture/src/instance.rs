@@ -4,7 +4,7 @@ use crate::owner;
 use crate::sys;
 use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{CpuId, Error, Result, Tid};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::AsFd;
@@ -105,9 +105,7 @@ impl Instance {
         let entries = fs::read_dir(&dir).map_err(|e| refused("list the buffers", &dir, &e))?;
         let mut buffers = Vec::new();
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let cpu = name.to_str().and_then(|name| name.strip_prefix("cpu")).and_then(|n| n.parse::<CpuId>().ok());
-            let Some(cpu) = cpu else { continue };
+            let Some(cpu) = cpu_of(&entry.file_name()) else { continue };
             let path = entry.path().join("trace_pipe_raw");
             match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
                 Ok(file) => buffers.push((cpu, file)),
@@ -165,6 +163,11 @@ pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
         (owner::is_gone(name.strip_prefix(PREFIX)?) && fs::remove_dir(dir.join(&name)).is_ok()).then_some(name)
     });
     stale.collect()
+}
+
+/// The CPU that a folder such as `cpu11` is about.
+pub(crate) fn cpu_of(folder: &OsStr) -> Option<CpuId> {
+    folder.to_str()?.strip_prefix("cpu")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -344,12 +344,17 @@ impl Recorder {
         }
     }
 
-    /// Empties the buffers into the merge. All events before the returned time have now arrived.
-    fn drain(&mut self) -> Result<Nanos> {
+    /// Takes what no event reports.
+    fn look_around(&mut self) {
         self.tasks.renew();
         self.look_at_cgroups();
         self.look_at_times();
         self.look_at_frequencies();
+    }
+
+    /// Empties the buffers into the merge. All events before the returned time have now arrived.
+    fn drain(&mut self) -> Result<Nanos> {
+        self.look_around();
         let mut until = sys::monotonic().saturating_sub(SETTLE);
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -365,10 +370,7 @@ impl Recorder {
     fn finish(&mut self, output: &mut dyn Sink) -> Result<Nanos> {
         self.instance.switch(false)?;
         let end = sys::monotonic().min(self.merge.last());
-        self.tasks.renew();
-        self.look_at_cgroups();
-        self.look_at_times();
-        self.look_at_frequencies();
+        self.look_around();
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
             self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;

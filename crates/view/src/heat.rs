@@ -2,8 +2,7 @@
 
 use crate::arrow::stream;
 use crate::index::Index;
-use crate::overview::{Axis, Spread, spread_steps};
-use crate::steps::Steps;
+use crate::overview::{Axis, means};
 use crate::tile::{BINS, Place, apart};
 use arrow_array::{ArrayRef, UInt16Array};
 use schedlab_base::CpuId;
@@ -79,16 +78,12 @@ fn picture(index: &Index, rows: &[&[CpuId]], value: Value, place: Place) -> Pict
     let (from, width) = place.bounds();
     let axis = Axis { from, to: from.saturating_add(BINS * width), bins: BINS as usize };
     for (row, cpus) in rows.iter().enumerate() {
-        let (mut area, mut unknown) = (Spread::new(axis), Spread::new(axis));
-        let known: Vec<&Steps> = cpus.iter().filter_map(|cpu| steps.get(*cpu as usize)).collect();
-        known.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut area, Some(&mut unknown)));
-        for (bin, (area, unknown)) in area.finish().into_iter().zip(unknown.finish()).enumerate() {
-            let (from, to) = (axis.edge(bin), axis.edge(bin + 1).min(index.end));
-            if from >= to {
+        let known = cpus.iter().filter_map(|cpu| steps.get(*cpu as usize));
+        for (bin, mean) in means(known, axis, index.end).into_iter().enumerate() {
+            if axis.edge(bin) >= index.end {
                 break;
             }
-            let time = (to - from) as f64 * known.len() as f64 - unknown;
-            picture.cell(row, bin, (time > 0.0).then(|| area / time));
+            picture.cell(row, bin, mean);
         }
     }
     picture

@@ -249,7 +249,7 @@ pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
             let queue = runnable(index, axis);
             ((0..axis.bins).map(|bin| Some(queue[bin] / axis.width(bin).max(1.0))).collect(), "tasks")
         }
-        Curve::Frequency => (frequency(index, axis), "kHz"),
+        Curve::Frequency => (means(&index.frequencies, axis, index.end), "kHz"),
         Curve::Latency(percent) => (latencies(index, percent, axis), "ns"),
     };
     let known: Vec<(u32, f64)> = (0..).zip(values).filter_map(|(bin, value)| Some((bin, value?))).collect();
@@ -260,18 +260,19 @@ pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
     stream(columns, &[("unit", unit.to_owned())])
 }
 
-/// The mean of the CPUs' frequencies, each weighted by the time for which it is known.
-fn frequency(index: &Index, axis: Axis) -> Vec<Option<f64>> {
-    let (mut sum, mut unknown) = (Spread::new(axis), Spread::new(axis));
-    let known: Vec<&Steps> = index.frequencies.iter().filter(|steps| !steps.is_empty()).collect();
-    known.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut sum, Some(&mut unknown)));
-    let bins = sum.finish().into_iter().zip(unknown.finish()).enumerate();
+/// The mean of steps in each bin until `end`, each weighted by the time for which it is known.
+pub fn means<'a>(rows: impl IntoIterator<Item = &'a Steps>, axis: Axis, end: Nanos) -> Vec<Option<f64>> {
+    let (mut sum, mut unknown, mut count) = (Spread::new(axis), Spread::new(axis), 0);
+    for steps in rows {
+        spread_steps(steps, axis, end, &mut sum, Some(&mut unknown));
+        count += 1;
+    }
     let mean = |(bin, (sum, unknown)): (usize, (f64, f64))| {
-        let length = axis.edge(bin + 1).min(index.end).saturating_sub(axis.edge(bin));
-        let time = length as f64 * known.len() as f64 - unknown;
+        let length = axis.edge(bin + 1).min(end).saturating_sub(axis.edge(bin));
+        let time = length as f64 * f64::from(count) - unknown;
         (time > 0.0).then(|| sum / time)
     };
-    bins.map(mean).collect()
+    sum.finish().into_iter().zip(unknown.finish()).enumerate().map(mean).collect()
 }
 
 /// By nearest rank.

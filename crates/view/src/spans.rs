@@ -255,7 +255,6 @@ impl Spans {
             // The spans until the next block that end within the stretch.
             let block = (at / BLOCK + 1) * BLOCK;
             let ends = starts.get(at + 1..starts.len().min(block + 1)).unwrap_or_default();
-            let before = at;
             for (end, word) in ends.iter().zip(what.get(at..).unwrap_or_default()) {
                 if *end > to {
                     break;
@@ -264,7 +263,7 @@ impl Spans {
                 time = *end;
                 at += 1;
             }
-            if at == block && at > before {
+            if at == block {
                 continue;
             }
             let Some((end, word)) = self.stored(at, now) else { break };

@@ -184,7 +184,7 @@ impl<'a> Maker<'a> {
             exact_row(self.index.end, spans, queue, self.place, columns);
         } else {
             let bins = self.kept.remove(&number).unwrap_or_else(|| self.bins(spans, queue));
-            self.binned_row(&bins, columns);
+            self.push(&bins, (1, 1), columns);
         }
     }
 
@@ -205,20 +205,21 @@ impl<'a> Maker<'a> {
         bounds(now, self.place).map(bin).collect()
     }
 
-    fn binned_row(&self, bins: &[Bin], columns: &mut Columns) {
+    /// Appends the bins of `count` rows together, of which `most` can run, wait and be blocked at once.
+    fn push(&self, bins: &[Bin], (most, count): (usize, usize), columns: &mut Columns) {
         let (start, width) = self.place.bounds();
         for ((from, to), Bin { sums, waiting }) in bounds(self.index.end, self.place).zip(bins) {
-            let of = |time: Nanos| share(time as f64, (to - from) as f64);
-            let time = |state: State| of(sums.time[state as usize]);
-            let shares = [time(State::Running), of(*waiting), time(State::Blocked), time(State::Unknown)];
+            let length = (to - from) as f64;
+            let of = |time: Nanos, rows: usize| share(time as f64, length * rows as f64);
+            let time = |state: State, rows: usize| of(sums.time[state as usize], rows);
+            let unknown = time(State::Unknown, count);
+            let shares = [time(State::Running, most), of(*waiting, most), time(State::Blocked, most), unknown];
             columns.push(in_bins((from, to), start, width), sums.dominant(), sums.who, shares);
         }
     }
 
     /// What the rows of a group did together, of what they could have done at most.
     fn group(&mut self, number: u32, wanted: &[u32], columns: &mut Columns) {
-        let (start, width) = self.place.bounds();
-        let now = self.index.end;
         let mut all = vec![Bin::default(); BINS as usize];
         let mut count = 0;
         for below in (number + 1..).take(self.rows.below(number as usize).len()) {
@@ -234,14 +235,7 @@ impl<'a> Maker<'a> {
             }
         }
         let most = count.min(self.index.queues.iter().filter(|queue| !queue.is_empty()).count().max(1));
-        for ((from, to), Bin { sums, waiting }) in bounds(now, self.place).zip(&all) {
-            let length = (to - from) as f64;
-            let of = |time: Nanos, most: usize| share(time as f64, length * most as f64);
-            let time = |state: State, most: usize| of(sums.time[state as usize], most);
-            let unknown = time(State::Unknown, count);
-            let shares = [time(State::Running, most), of(*waiting, most), time(State::Blocked, most), unknown];
-            columns.push(in_bins((from, to), start, width), sums.dominant(), NONE, shares);
-        }
+        self.push(&all, (most, count), columns);
     }
 }
 

@@ -163,15 +163,15 @@ impl Observer for Watch {
         let before = std::mem::replace(&mut cpu.wasting, self.wasting);
         let most = since.map_or(Nanos::MAX, |since| now.saturating_sub(since));
         self.wasted = self.wasted.saturating_sub((self.wasting - before).min(most).into());
-        let idle_since = cpu.used_since;
-        match since {
-            Some(since) if self.open[word] & bit != 0 => self.close(number, since, false),
-            Some(_) => {}
-            None => self.found.retain(|found| found.cpu != number || found.to <= idle_since),
-        }
-        if since.is_some() {
+        if let Some(since) = since {
             // What comes to light later does not touch what is certain now.
-            self.cpus[number as usize].used_since = self.now;
+            cpu.used_since = self.now;
+            if self.open[word] & bit != 0 {
+                self.close(number, since, false);
+            }
+        } else {
+            let since = cpu.used_since;
+            self.found.retain(|found| found.cpu != number || found.to <= since);
         }
         self.open[word] &= !bit;
         self.changed = true;
