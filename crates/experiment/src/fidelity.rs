@@ -2,9 +2,10 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Of each run it is given when
+//! machine, and what a wake-up and a call that blocks cost there, which a load of its own shows (`CALIBRATION`). Of each run it is given when
 //! and where each task of the load began (`start`), what ran beside them (`others`), and nothing else.
 
+mod calls;
 mod figures;
 mod judged;
 mod loads;
@@ -23,6 +24,7 @@ use figures::{Figures, Measuring};
 use loads::{CALIBRATION, LOADS, Load};
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::Machine;
+use schedlab_measure::intervals::Intervals;
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
@@ -160,12 +162,13 @@ fn calibrated(
 ) -> Result<(Setup, Vec<String>)> {
     let request = request(kernel, machine, &CALIBRATION, (duration, 1))?;
     let mut source = kernel.recording(&request)?.open()?;
-    let mut builder = ModelBuilder::new(source.meta());
-    source.run(&mut builder)?;
+    let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
+    source.run(&mut (&mut builder, &mut intervals))?;
     let model = builder.finish(&from_trace::Options::default())?;
     done(&format!("{} on {}: calibration", kernel.name(), machine.name));
     let (mut setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
     setup.machine.name.clone_from(&machine.name);
+    setup.machine.costs.blocking_call_ns = calls::median(&intervals.finish()).unwrap_or(0);
     Ok((setup, remarks))
 }
 

@@ -151,9 +151,11 @@ costs_file! {
     change_to_switch_ns <= 1_000_000_000,
     /// CPU time that a context switch takes from the next task, in addition to its bursts, in ns (default 0).
     context_switch_ns <= 1_000_000_000,
+    /// CPU time that a system call in which a task is blocked takes from it, in addition to its bursts, in ns (default 0).
+    blocking_call_ns <= 1_000_000_000,
     /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
     idle_exit_ns <= 1_000_000_000,
-    /// How much the times above vary, except for that of a context switch, as a standard deviation in percent of them
+    /// How much the times above vary, except for these two CPU times, as a standard deviation in percent of them
     /// (default 0).
     jitter_percent <= 100,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default

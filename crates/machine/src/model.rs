@@ -35,6 +35,9 @@ pub struct Costs {
     pub change_to_switch_ns: Nanos,
     /// CPU time that a context switch takes from the next task, in addition to its bursts.
     pub context_switch_ns: Nanos,
+    /// CPU time that a system call in which a task is blocked takes from it, in addition to its bursts: that before it
+    /// leaves its CPU and that after it has got one again.
+    pub blocking_call_ns: Nanos,
     /// The time to leave idle, from the wake-up to the task's first instruction.
     pub idle_exit_ns: Nanos,
     /// How much the times above vary, as a standard deviation in percent of them.
@@ -86,6 +89,8 @@ impl Costs {
             // A recorded or calibrated burst already contains it. On a Xeon X5550 it takes some 1.3 us (B. Sigoure,
             // "How long does it take to make a context switch?", 2010).
             context_switch_ns: 0,
+            // So does it contain this, which a written one does not.
+            blocking_call_ns: 0,
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: 2_000,
             jitter_percent: 0,
@@ -115,7 +120,7 @@ impl Costs {
 
     /// Every cost with its name in a machine's file.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 17] {
+    pub fn named(&self) -> [(&'static str, u64); 18] {
         [
             ("wakeup_to_switch_ns", self.wakeup_to_switch_ns),
             ("timer_to_switch_ns", self.timer_to_switch_ns),
@@ -123,6 +128,7 @@ impl Costs {
             ("tick_to_switch_ns", self.tick_to_switch_ns),
             ("change_to_switch_ns", self.change_to_switch_ns),
             ("context_switch_ns", self.context_switch_ns),
+            ("blocking_call_ns", self.blocking_call_ns),
             ("idle_exit_ns", self.idle_exit_ns),
             ("jitter_percent", self.jitter_percent),
             ("llc_refill_ns_per_kib", self.llc_refill_ns_per_kib),

@@ -67,7 +67,7 @@ impl Measuring {
 }
 
 /// The task of the workload of which the task with this name is an instance.
-fn key_of<'a>(name: &str, keys: &[&'a str]) -> Option<&'a str> {
+pub(super) fn key_of<'a>(name: &str, keys: &[&'a str]) -> Option<&'a str> {
     let known = |name: &str| keys.iter().find(|key| **key == name).copied();
     known(name).or_else(|| known(name.rsplit_once('-')?.0))
 }

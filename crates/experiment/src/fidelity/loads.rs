@@ -4,7 +4,7 @@
 //! us at least. A real task that looked at its CPU clock in a burst would make the kernel account it, and so end its
 //! slice earlier; those that never sleep do not look at it at all.
 
-use schedlab_base::Result;
+use schedlab_base::{Nanos, Result};
 use schedlab_workload::Workload;
 use std::path::Path;
 
@@ -147,6 +147,10 @@ fn pipeline(n: u32) -> String {
     join(&[of("source", &source), of("middle", &middle), of("sink", &sink)])
 }
 
+/// The tasks of [`CALIBRATION`] that do nothing but wake up, compute for so long, and sleep.
+pub(super) const PULSES: [&str; 2] = ["bound", "pulse"];
+pub(super) const PULSE: Nanos = 200_000;
+
 /// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs, one that preempts another, and one
 /// that preempts the task that woke it.
 pub(super) const CALIBRATION: Load = Load {
@@ -154,17 +158,19 @@ pub(super) const CALIBRATION: Load = Load {
     meaning: "",
     tasks: |n| {
         let pulse = |name, instances, props| {
-            tasks(name, instances, props, r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#)
+            let run = PULSE / 1000;
+            let events = format!(r#""run": {run}, "sleep": {{ "mean": 3000, "sd": 500 }}"#);
+            tasks(name, instances, props, &events)
         };
         let idle = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
         let call = |n| format!(r#""run{n}": 1000, "sem_post{n}": "call", "#);
         let calls: String = (0..20).map(call).collect();
         let victim = tasks("idle", 1, idle, &(calls + r#""sleep": 20000"#));
         let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
-        let mut all = vec![pulse("bound", 1, r#""cpus": [0],"#), victim, called];
+        let mut all = vec![pulse(PULSES[0], 1, r#""cpus": [0],"#), victim, called];
         // A pulse that is free seldom wakes up on the CPU of the victim.
         if n > 1 {
-            all.insert(0, pulse("pulse", n.div_ceil(2), ""));
+            all.insert(0, pulse(PULSES[1], n.div_ceil(2), ""));
         }
         join(&all)
     },

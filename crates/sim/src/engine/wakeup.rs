@@ -1,7 +1,7 @@
 //! Tasks that start or wake: a CPU is chosen, the task is queued there, and may preempt.
 
 use super::Engine;
-use crate::process::Wait;
+use crate::process::{Burst, Wait};
 use crate::scheduler::{Enqueue, Placement, Scheduler};
 use crate::task::{State, Task, TaskId, tid};
 use schedlab_base::{Context, CpuId, Payload};
@@ -33,6 +33,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let process = &mut self.processes[p as usize];
         if process.wait == Wait::Nothing {
             process.started = self.cx.now;
+        } else {
+            // The rest of the system call in which it was blocked.
+            process.begin(Burst::Time, self.cx.machine.costs.blocking_call_ns);
         }
         process.wait = Wait::Nothing;
         self.cx.tasks[p as usize].state = State::Runnable;

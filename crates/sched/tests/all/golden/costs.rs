@@ -4,7 +4,7 @@ use crate::support::registry::releases;
 use crate::support::{Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
 use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, v};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
-use schedlab_sched::kernels::{self, KERNELS};
+use schedlab_sched::kernels::{self, Feature, KERNELS};
 use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, TaskSpec};
 
 const KIB: u64 = 1024;
@@ -48,6 +48,28 @@ fn what_others_threw_out_is_brought_back() {
     // 700 and 700 of 1024: 376 KiB are evicted, and come from memory together with what the core's cache holds.
     assert_eq!(refill_of_three_turns(&machine, 700, 700), 2 * 376 * 100);
     assert_eq!(refill_of_three_turns(&bare("1"), 700, 700), 0, "--costs none");
+}
+
+#[test]
+fn a_task_pays_for_each_call_in_which_it_is_blocked() {
+    let turns = (0..5).flat_map(|_| [run(1), Op::SemWait(0), sleep(3)]).collect();
+    let poster = (0..5).flat_map(|_| [run(2), Op::SemPost(0), sleep(9)]).collect();
+    let load = Load {
+        tasks: vec![pinned(once("blocked", turns), 0), pinned(once("poster", poster), 1)],
+        sems: vec!["s".to_owned()],
+        ..Load::default()
+    };
+    for kernel in KERNELS.iter().filter(|kernel| !kernel.lacks(Feature::Smp)) {
+        let ran = |blocking_call_ns| {
+            let mut machine = bare("2");
+            machine.costs.blocking_call_ns = blocking_call_ns;
+            let accounts = simulate(kernel.name, &machine, &load, &[], 1_000 * MS);
+            ["blocked", "poster"].map(|name| accounts.named(name).run)
+        };
+        assert_eq!(ran(0), [5 * MS, 10 * MS], "{}", kernel.name);
+        // It waits at the semaphore each time; the last sleep's call ends before the task does.
+        assert_eq!(ran(40_000), [5 * MS + 10 * 40_000, 10 * MS + 5 * 40_000], "{}", kernel.name);
+    }
 }
 
 #[test]
