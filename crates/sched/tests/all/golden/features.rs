@@ -165,6 +165,34 @@ fn wakeup_overlap_lets_tasks_preempt_that_do_not_overlap() {
 }
 
 #[test]
+fn each_preemption_lets_the_overlap_of_a_task_grow() {
+    // put_prev_task(): a task that is preempted after its turn of 3 ms and more counts as overlapping for twice
+    // sched_migration_cost, 1 ms, with a weight of an eighth. After six turns its avg_overlap is no longer less than the
+    // 0.5 ms of sched_migration_cost.
+    let hogs = || vec![hog("A", 0), hog("C", 0)];
+    let turns = plain(&load(hogs()), &[], 80);
+    let turns: Vec<(f64, &str)> = turns
+        .split(", ")
+        .map(|turn| turn.split_once(' ').unwrap())
+        .map(|(at, who)| (at.parse().unwrap(), who))
+        .collect();
+    let mut counts = [0, 0];
+    for ms in 0..75 {
+        let when = ms as f64 + 0.5;
+        let before: Vec<&str> = turns.iter().take_while(|turn| turn.0 < when).map(|turn| turn.1).collect();
+        let running = before.last().unwrap();
+        let preempted = before.iter().filter(|who| *who == running).count() - 1;
+        let overlap = (0..preempted).fold(0, |mean, _| mean + ((1_000_000 - mean) >> 3));
+        let mut tasks = hogs();
+        tasks.push(at(nice(once("S", vec![us(200)]), 19), ms * 1_000 + 500));
+        let preempts = plain(&load(tasks), &[("WAKEUP_OVERLAP", "1")], 80).contains(&format!(", {when} "));
+        assert_eq!(preempts, overlap < 500_000, "at {when} ms, preempted {preempted} times");
+        counts[usize::from(preempts)] += 1;
+    }
+    assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
+}
+
+#[test]
 fn wakeup_running_lets_tasks_preempt_that_run_for_less() {
     // Without FAIR_SLEEPERS S is placed where A is, and does not preempt. As it wakes first, both avg_running are 0. It
     // runs from the tick at 51 on for 1 ms, so that A's is 51 / 8, and its own 1 / 8 less an eighth when it wakes at
