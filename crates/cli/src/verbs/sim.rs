@@ -9,7 +9,7 @@ use crate::ui::Ui;
 use inspect::Inspection;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_experiment::as_recorded::Setup;
-use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
+use schedlab_experiment::backend::{Outcome, Request, again, beside, meta, simulate};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
@@ -207,7 +207,11 @@ fn simulate_with_progress(
     let times = args.times();
     let mut names = inspection.clone();
     let sink = &mut (&mut (sink, &mut ticker), &mut names);
-    let outcome = simulate(request, sink, args.inspect(&times, inspection));
+    let outcome = match args.inspect(&times, inspection) {
+        // Who looks into the scheduler does so while it stands still.
+        Some(inspect) => simulate(request, sink, Some(inspect)),
+        None => beside(sink, |sink| simulate(request, sink, None)),
+    };
     ticker.bar.finish_and_clear();
     outcome
 }
