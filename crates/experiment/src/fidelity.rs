@@ -2,8 +2,9 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up and a call that blocks cost there, which a load of its own shows (`CALIBRATION`). Of each run it is given when
-//! and where each task of the load began (`start`), what ran beside them (`others`), and nothing else.
+//! machine, and what a wake-up and a call that blocks cost there, which a load of its own shows (`CALIBRATION`). Of
+//! each run it is given when and where each task of the load began (`start`), what ran beside them (`others`), and
+//! nothing else.
 
 mod calls;
 mod figures;

@@ -151,7 +151,7 @@ costs_file! {
     change_to_switch_ns <= 1_000_000_000,
     /// CPU time that a context switch takes from the next task, in addition to its bursts, in ns (default 0).
     context_switch_ns <= 1_000_000_000,
-    /// CPU time that a system call in which a task is blocked takes from it, in addition to its bursts, in ns (default 0).
+    /// CPU time that a system call in which it is blocked takes from a task, beyond its bursts, in ns (default 0).
     blocking_call_ns <= 1_000_000_000,
     /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
     idle_exit_ns <= 1_000_000_000,

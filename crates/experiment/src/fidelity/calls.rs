@@ -1,5 +1,5 @@
-//! What a system call takes in which a task is blocked: by how much the bursts of the tasks that show it are longer than
-//! they were written.
+//! What a system call takes in which a task is blocked: by how much the bursts of the tasks that show it are longer
+//! than they were written.
 
 use super::figures::key_of;
 use super::loads::{PULSE, PULSES};

@@ -167,7 +167,7 @@ fn wakeup_overlap_lets_tasks_preempt_that_do_not_overlap() {
 #[test]
 fn each_preemption_lets_the_overlap_of_a_task_grow() {
     // put_prev_task(): a task that is preempted after its turn of 3 ms and more counts as overlapping for twice
-    // sched_migration_cost, 1 ms, with a weight of an eighth. After six turns its avg_overlap is no longer less than the
+    // sched_migration_cost, 1 ms, with a weight of an eighth. After six turns its avg_overlap is no less than the
     // 0.5 ms of sched_migration_cost.
     let hogs = || vec![hog("A", 0), hog("C", 0)];
     let turns = plain(&load(hogs()), &[], 80);
