@@ -18,14 +18,14 @@ use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::Start;
 use std::process::{Command, Stdio};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 fn main() {
     let Some(program) = std::env::var_os("LINSCHED") else {
         println!("LinSched is left out: LINSCHED does not name a program that takes CPUS TASKS SECONDS");
         return;
     };
-    for (cpus, tasks, seconds) in [(4, 10, 250), (16, 64, 50), (32, 128, 20)] {
+    for (cpus, tasks, seconds) in [(4, 10, 1000), (16, 64, 200), (32, 128, 80)] {
         let (mut theirs, mut ours) = (f64::MAX, f64::MAX);
         for _ in 0..ROUNDS {
             theirs = theirs.min(run(&program, [cpus, tasks, seconds]));
