@@ -32,9 +32,10 @@ class Score:
         """Return what a search minimises: settings that break a constraint are worse than the default."""
         if self.feasible:
             return list(self.losses)
-        # From 0 to 1, however far a bound is missed: what breaks it by 10 and by 1000 times is equally useless.
-        penalty = 0.1 + self.violation / (1 + self.violation)
-        return [max(own, 0.0) + penalty for own in self.losses]
+        # From 0.1 to 1.1, and less the nearer a bound is, however far: what breaks it by 10 times is as useless as what
+        # breaks it by 1000 times, but shows the way.
+        missed = math.log1p(self.violation)
+        return [max(own, 0.0) + 0.1 + missed / (1 + missed) for own in self.losses]
 
     @property
     def total(self) -> float:
