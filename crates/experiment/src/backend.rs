@@ -4,14 +4,12 @@
 //! a [`Sink`], which writes a trace or measures.
 
 pub mod again;
-mod beside;
 mod from_zero;
 pub mod live;
 mod recording;
 mod sim;
 pub mod vm;
 
-pub use beside::beside;
 pub use live::Live;
 pub use recording::{Real, Recording, replay};
 pub use sim::{Sim, check_settings, meta, simulate};

@@ -23,7 +23,7 @@ pub(super) enum Frame {
 
 /// Reads messages. The buffers are reused for each message.
 pub(super) struct Frames {
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     offset: u64,
     start: u64,
     head: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(input: Box<dyn Read>) -> Self {
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
         Self { input, offset: 0, start: 0, head: Vec::new(), body: Vec::new() }
     }
 

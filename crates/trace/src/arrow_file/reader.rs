@@ -4,6 +4,7 @@ use super::body::Batch;
 use super::frame::{Frame, Frames};
 use super::layout::Layout;
 use super::rows::{DICTIONARIES, Rows};
+use crate::beside;
 use crate::input::{Bytes, Input};
 use crate::source::{FileFormat, Options, ReadReport, Source, mistaken};
 use arrow_ipc::MessageHeader;
@@ -41,7 +42,7 @@ impl Reader {
 
     fn of_input(input: Input) -> Result<Self> {
         let (path, bytes) = input.into_parts();
-        let (bytes, open_end): (Box<dyn Read>, bool) = match bytes {
+        let (bytes, open_end): (Box<dyn Read + Send>, bool) = match bytes {
             Bytes::File(file, length) => {
                 let mut end = [0; END_MARK.len()];
                 let read = length.checked_sub(end.len() as u64).map(|at| file.read_exact_at(&mut end, at));
@@ -60,7 +61,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::open`].
-    pub fn new(mut input: impl Read + 'static) -> Result<Self> {
+    pub fn new(mut input: impl Read + Send + 'static) -> Result<Self> {
         let mut magic = Vec::with_capacity(8);
         (&mut input).take(8).read_to_end(&mut magic).map_err(|e| Error::system("cannot read", &e))?;
         if !begins(&magic) {
@@ -96,7 +97,7 @@ impl Reader {
     /// off is no error: the report tells.
     pub fn run(&mut self, sink: &mut dyn Sink) -> Result<ReadReport> {
         let mut report = ReadReport::default();
-        let done = self.messages(sink, &mut report);
+        let done = beside(sink, |sink| self.messages(sink, &mut report));
         match (done, &self.path) {
             (Ok(()), _) => Ok(report),
             (Err(e), Some(path)) => Err(e.file(path)),

@@ -1,4 +1,4 @@
-//! A simulation on one core, and what is made of its events on another.
+//! Where events come from on one core, and what is made of them on another.
 
 use schedlab_base::{AffinityRecord, Event, GroupRecord, Ignored, NameRecord, Nanos, Sink, TaskRecord};
 use std::mem::take;
