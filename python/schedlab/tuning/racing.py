@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from schedlab.tuning.score import Score, broken, differences, good, reach, safe, score
+from schedlab.tuning.score import Score, broken, differences, good, reach, risk, score
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Bench, Pair, Trial
 
@@ -103,8 +103,10 @@ def _is_worse(study: Study, ours: Sequence[Pair], theirs: Sequence[Pair], *, ind
     return fmean(apart) - reach(apart, level) > 0
 
 
-def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> Trial | None:
+def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> tuple[Trial, float] | None:
     """Return the best of trials that come close, by runs with more seeds; none if none is better than the default.
+
+    Beside it stands the risk that it does not keep the constraints; 0 is none.
 
     A trial is best in the search also by luck. So all of them run with the same new seeds, a part of these at a time,
     and who is shown to be behind the first of a round takes no part in the next.
@@ -123,7 +125,8 @@ def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[i
         running = [own for own in running if not is_behind(study, known[own.number], leader, level)]
         if len(running) == 1:
             break
-    return min(running, key=lambda own: place(study, own, known[own.number]), default=None)
+    best = min(running, key=lambda own: place(study, own, known[own.number]), default=None)
+    return (best, risk(study, known[best.number])) if best else None
 
 
 def _is_gain(study: Study, pairs: Sequence[Pair]) -> bool:
@@ -133,9 +136,9 @@ def _is_gain(study: Study, pairs: Sequence[Pair]) -> bool:
     return known.feasible and known.total < 0
 
 
-def place(study: Study, own: Trial, pairs: Sequence[Pair]) -> tuple[bool, float, int]:
-    """Return the place of a trial: settings that keep the constraints by chance alone stand last."""
-    return not safe(study, pairs), score(study, pairs).total, own.number
+def place(study: Study, own: Trial, pairs: Sequence[Pair]) -> tuple[float, float, int]:
+    """Return the place of a trial: what keeps the constraints by chance alone stands last, the surest first."""
+    return risk(study, pairs), score(study, pairs).total, own.number
 
 
 def extend(bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> list[list[Pair]]:

@@ -18,6 +18,9 @@ from schedlab.tuning.trials import Bench, Pair, Trial
 _TOGETHER = 4
 # At most so many are raced for the first place, and so many of a front are confirmed.
 _FINALISTS, _REAL_FINALISTS = 12, 2
+# If those keep the constraints by chance alone, the next ones are raced: at most so many times, where a run takes
+# milliseconds.
+_RACES = 8
 # Where a run takes milliseconds, the final race has so many times the repeats of the search: seeds differ by several
 # times what the best settings differ by.
 _FINAL = 8
@@ -192,12 +195,17 @@ class Tuning:
         for own in ordered:
             if self.space.changes(own.config):
                 distinct.setdefault(tuple(own.pairs), own)
-        finalists = list(distinct.values())[:few]
-        best = racing.final(self.study, self.bench, finalists, self.more_seeds)
-        if best is None:
+        finalists = list(distinct.values())
+        won: list[tuple[Trial, float]] = []
+        for first in range(0, min(len(finalists), few * (_RACES if self.simulated else 1)), few):
+            best = racing.final(self.study, self.bench, finalists[first : first + few], self.more_seeds)
+            won += [best] if best else []
+            if best and best[1] == 0:
+                break
+        if not won:
             return []
-        found.winner = best
-        return [best]
+        found.winner = min(won, key=lambda own: own[1])[0]
+        return [found.winner]
 
     def _ready(self, trial: Trial) -> bool:
         return len(trial.pairs) >= self.race.rungs[-1] and score(self.study, trial.pairs).feasible
