@@ -24,7 +24,7 @@ use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use loads::{CALIBRATION, LOADS, Load};
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, nearest};
-use schedlab_machine::Machine;
+use schedlab_machine::{CostsFile, Machine};
 use schedlab_measure::intervals::Intervals;
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
@@ -60,6 +60,8 @@ pub struct Place {
     pub cpus: usize,
     /// Settings of the simulation that differ from the profile's defaults.
     pub set: Vec<(String, String)>,
+    /// What wake-ups, ticks and calls that block cost there, by its name in a machine's file: what was measured.
+    pub costs: Vec<(&'static str, Nanos)>,
     /// What the simulation cannot have as the real kernel had it.
     pub remarks: Vec<String>,
 }
@@ -184,8 +186,15 @@ fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<S
         machine: machine.name.clone(),
         cpus: machine.cpus.len(),
         set: setup.set.clone(),
+        costs: measured_costs(&setup.machine),
         remarks,
     }
+}
+
+/// The costs that differ from those of a machine of which nothing is known.
+fn measured_costs(machine: &Machine) -> Vec<(&'static str, Nanos)> {
+    let usual = CostsFile::default().costs().named();
+    machine.costs.named().into_iter().zip(usual).filter(|(own, usual)| own != usual).map(|(own, _)| own).collect()
 }
 
 /// Whether counted work takes longer the more CPUs are busy.

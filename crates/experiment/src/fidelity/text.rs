@@ -33,7 +33,9 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 fn head(fidelity: &Fidelity, place: &Place) -> String {
-    let set: Vec<String> = place.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let set = place.set.iter().map(|(name, value)| format!("{name}={value}"));
+    let costs = place.costs.iter().map(|(name, value)| format!("{name}={value}"));
+    let set: Vec<String> = set.chain(costs).collect();
     let settings = if set.is_empty() { String::new() } else { format!(" ({})", set.join(" ")) };
     let cpus = if place.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", place.cpus) };
     format!(
