@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab._native import InputError
-from schedlab.tuning import confirm, outcome, racing, screen, study
+from schedlab.tuning import confirm, outcome, racing, report, screen, study
 from schedlab.tuning.confirm import Claim
 from schedlab.tuning.guard import Guard, Stopped, TimedOut, watched
 from schedlab.tuning.objective import Run, of_command
@@ -222,6 +222,11 @@ def test_runs_that_would_break_a_constraint_by_themselves_are_counted(own: study
     assert row["held"], "the mean decides"
     assert row["least"] == pytest.approx(8.55)
     assert (row["runs_beyond"], row["default_runs_beyond"], row["worst"]) == (2, 1, 7.0)
+
+
+def test_ticks_of_scales_are_short() -> None:
+    shown = [report._short(value) for value in (0, 99.4, 999.6, 999_960, 31_622, 1e9, 0.01234, "on")]
+    assert shown == ["0", "99.4", "1k", "1M", "31.6k", "1G", "0.0123", "on"]
 
 
 def test_the_agreement_of_ranks(own: study.Study) -> None:

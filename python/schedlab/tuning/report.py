@@ -187,6 +187,8 @@ def _short(value: Any) -> str:  # noqa: ANN401 (a number or a text)
     """Return a number with the prefix of its thousands."""
     if not isinstance(value, (int, float)):
         return str(value)
+    # Rounded first: 999,960 are a million.
+    value = float(f"{value:.3g}")
     for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{prefix}"
