@@ -10,8 +10,8 @@ use std::thread;
 const UNDER_WAY: usize = 4;
 const BLOCK: usize = 8192;
 
-/// Runs `source` on a thread of its own, and hands `sink` what it says, in the same order. Where there is only one
-/// core, all is done in turn.
+/// Runs `source` on a thread of its own, and hands `sink` what it says, in the same order but in blocks: a source that
+/// waits would keep what it has said. Where there is only one core, all is done in turn.
 pub fn beside<T: Send>(sink: &mut dyn Sink, source: impl FnOnce(&mut dyn Sink) -> T + Send) -> T {
     if thread::available_parallelism().map_or(1, usize::from) == 1 {
         return source(sink);

@@ -22,6 +22,8 @@ pub struct Reader {
     layout: Layout,
     rows: Rows,
     path: Option<PathBuf>,
+    /// Whether its bytes are all there, so that reading it never waits.
+    all_there: bool,
     ended: bool,
 }
 
@@ -42,6 +44,7 @@ impl Reader {
 
     fn of_input(input: Input) -> Result<Self> {
         let (path, bytes) = input.into_parts();
+        let all_there = matches!(bytes, Bytes::File(..));
         let (bytes, open_end): (Box<dyn Read + Send>, bool) = match bytes {
             Bytes::File(file, length) => {
                 let mut end = [0; END_MARK.len()];
@@ -52,7 +55,7 @@ impl Reader {
             Bytes::Pipe(pipe) => (pipe, true),
         };
         let mut reader = Self::new(BufReader::with_capacity(1 << 18, bytes)).map_err(|e| e.file(&path))?;
-        reader.path = Some(path);
+        (reader.path, reader.all_there) = (Some(path), all_there);
         reader.layout.meta.open_end = open_end;
         Ok(reader)
     }
@@ -81,7 +84,7 @@ impl Reader {
         let message = frames.message()?;
         let schema = message.header_as_schema().ok_or_else(|| frames.damaged("it should be the schema"))?;
         let layout = Layout::read(schema)?;
-        Ok(Self { frames, layout, rows: Rows::new(), path: None, ended: false })
+        Ok(Self { frames, layout, rows: Rows::new(), path: None, all_there: false, ended: false })
     }
 
     /// What is known of the trace as a whole.
@@ -97,7 +100,12 @@ impl Reader {
     /// off is no error: the report tells.
     pub fn run(&mut self, sink: &mut dyn Sink) -> Result<ReadReport> {
         let mut report = ReadReport::default();
-        let done = beside(sink, |sink| self.messages(sink, &mut report));
+        let done = if self.all_there {
+            beside(sink, |sink| self.messages(sink, &mut report))
+        } else {
+            // What comes is handed on at once.
+            self.messages(sink, &mut report)
+        };
         match (done, &self.path) {
             (Ok(()), _) => Ok(report),
             (Err(e), Some(path)) => Err(e.file(path)),
