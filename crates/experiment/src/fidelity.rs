@@ -186,15 +186,9 @@ fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<S
         machine: machine.name.clone(),
         cpus: machine.cpus.len(),
         set: setup.set.clone(),
-        costs: measured_costs(&setup.machine),
+        costs: CostsFile::of(&setup.machine.costs).given().collect(),
         remarks,
     }
-}
-
-/// The costs that differ from those of a machine of which nothing is known.
-fn measured_costs(machine: &Machine) -> Vec<(&'static str, Nanos)> {
-    let usual = CostsFile::default().costs().named();
-    machine.costs.named().into_iter().zip(usual).filter(|(own, usual)| own != usual).map(|(own, _)| own).collect()
 }
 
 /// Whether counted work takes longer the more CPUs are busy.

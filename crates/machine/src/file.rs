@@ -121,9 +121,16 @@ macro_rules! costs_file {
                 Costs { $($key: self.$key.unwrap_or(default.$key)),* }
             }
 
-            pub(crate) fn of(costs: &Costs) -> Self {
+            /// Those that are not the defaults.
+            #[must_use]
+            pub fn of(costs: &Costs) -> Self {
                 let default = Costs::measured();
                 Self { $($key: (costs.$key != default.$key).then_some(costs.$key)),* }
+            }
+
+            /// The keys that are given, with their values.
+            pub fn given(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($key), self.$key)),*].into_iter().filter_map(|(key, value)| Some((key, value?)))
             }
 
             /// The first key whose value is too large, that value, and the largest value allowed.

@@ -189,7 +189,7 @@ class Tuning:
         """Return the best of a race between those that may be the best; nothing if that is the default."""
         complete = [own for own in self.trials if own.state == "complete" and self._ready(own)]
         ordered = sorted(complete, key=lambda own: racing.place(self.study, own, own.pairs))
-        few = _FINALISTS if self.simulated else _REAL_FINALISTS
+        few, races = (_FINALISTS, _RACES) if self.simulated else (_REAL_FINALISTS, 1)
         # Settings that did the same in every run are one finalist, the first that was tried.
         distinct: dict[tuple[Pair, ...], Trial] = {}
         for own in ordered:
@@ -197,7 +197,7 @@ class Tuning:
                 distinct.setdefault(tuple(own.pairs), own)
         finalists = list(distinct.values())
         won: list[tuple[Trial, float]] = []
-        for first in range(0, min(len(finalists), few * (_RACES if self.simulated else 1)), few):
+        for first in range(0, min(len(finalists), few * races), few):
             best = racing.final(self.study, self.bench, finalists[first : first + few], self.more_seeds)
             won += [best] if best else []
             if best and best[1] == 0:

@@ -44,15 +44,14 @@ impl Reader {
 
     fn of_input(input: Input) -> Result<Self> {
         let (path, bytes) = input.into_parts();
-        let all_there = matches!(bytes, Bytes::File(..));
-        let (bytes, open_end): (Box<dyn Read + Send>, bool) = match bytes {
+        let (bytes, all_there, open_end): (Box<dyn Read + Send>, bool, bool) = match bytes {
             Bytes::File(file, length) => {
                 let mut end = [0; END_MARK.len()];
                 let read = length.checked_sub(end.len() as u64).map(|at| file.read_exact_at(&mut end, at));
                 let open_end = !matches!(read, Some(Ok(()))) || end != END_MARK;
-                (Box::new(file), open_end)
+                (Box::new(file), true, open_end)
             }
-            Bytes::Pipe(pipe) => (pipe, true),
+            Bytes::Pipe(pipe) => (pipe, false, true),
         };
         let mut reader = Self::new(BufReader::with_capacity(1 << 18, bytes)).map_err(|e| e.file(&path))?;
         (reader.path, reader.all_there) = (Some(path), all_there);
