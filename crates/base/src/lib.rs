@@ -4,6 +4,7 @@
 //! This crate depends on no other crate of the workspace and does no I/O.
 
 mod computing;
+mod cost;
 mod cpulist;
 mod error;
 mod event;
@@ -18,6 +19,7 @@ mod target;
 mod visible;
 
 pub use computing::Computing;
+pub use cost::Cost;
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{

@@ -182,7 +182,7 @@ pub fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_base::{CpuPlace, System};
+    use schedlab_base::{Cost, CpuPlace, System};
     use schedlab_workload::SeenCosts;
 
     fn recorded(kernel: &str, tunables: &[(&str, &str)]) -> Recorded {
@@ -206,11 +206,13 @@ mod tests {
 
     #[test]
     fn the_machine_has_the_recorded_costs() {
-        let costs = SeenCosts { idle_exit_ns: Some(7_000), own_wakeup_to_switch_ns: Some(900), ..SeenCosts::default() };
+        let idle = Cost::Varying([1, 2, 3, 7_000, 8_000, 9_000, 10_000, 11_000, 90_000]);
+        let costs =
+            SeenCosts { idle_exit_ns: Some(idle), own_wakeup_to_switch_ns: Some(900.into()), ..SeenCosts::default() };
         let own = machine(&Recorded { costs, ..recorded("6.12", &[]) }).unwrap().costs;
         let default = machine(&recorded("6.12", &[])).unwrap().costs;
-        assert_eq!((own.idle_exit_ns, own.wakeup_to_switch_ns), (7_000, default.wakeup_to_switch_ns));
-        assert_eq!((own.own_wakeup_to_switch_ns, own.timer_to_switch_ns), (900, default.timer_to_switch_ns));
+        assert_eq!((own.idle_exit_ns, own.wakeup_to_switch_ns), (idle, default.wakeup_to_switch_ns));
+        assert_eq!((own.own_wakeup_to_switch_ns, own.timer_to_switch_ns), (900.into(), default.timer_to_switch_ns));
     }
 
     #[test]

@@ -74,7 +74,6 @@ pub fn calibrate() -> Result<Calibrated> {
     source.run(&mut costs)?;
     let found = costs.found();
     found.iter().for_each(|cost| apply(&mut machine.costs, cost));
-    machine.costs.jitter_percent = jitter(&found);
     Ok(Calibrated { machine, kernel, found })
 }
 
@@ -87,21 +86,13 @@ fn apply(costs: &mut Costs, found: &SeenCost) {
         "own_wakeup_to_switch_ns" => &mut costs.own_wakeup_to_switch_ns,
         _ => &mut costs.tick_to_switch_ns,
     };
-    *cost = found.median_ns;
-}
-
-/// The standard deviation of the costs in percent of them: that of the middle one. Of a normal distribution, four
-/// fifths are within 1.28 standard deviations.
-fn jitter(found: &[SeenCost]) -> u64 {
-    let percent = |cost: &SeenCost| (cost.p90_ns - cost.p10_ns) as f64 / 2.563 / cost.median_ns.max(1) as f64 * 100.0;
-    let mut all: Vec<f64> = found.iter().map(percent).collect();
-    all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).map_or(0, |percent| percent.round().min(100.0) as u64)
+    *cost = found.cost;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_base::Cost;
 
     #[test]
     fn the_load_is_one_for_any_two_cpus_and_for_one() {
@@ -112,17 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn costs_and_their_scatter_are_those_measured() {
-        let cost = |name, p10_ns, median_ns, p90_ns| SeenCost { name, count: 100, p10_ns, median_ns, p90_ns };
-        let found = [
-            cost("idle_exit_ns", 1_500, 2_000, 9_000),
-            cost("own_wakeup_to_switch_ns", 872, 1_000, 1_128),
-            cost("tick_to_switch_ns", 3_744, 4_000, 4_256),
-        ];
+    fn costs_vary_as_they_did() {
+        let cost = Cost::Varying([1_000, 1_500, 1_700, 2_000, 3_000, 9_000, 9_500, 40_000, 70_000]);
+        let found = SeenCost { name: "idle_exit_ns", count: 100, p10_ns: 1_500, median_ns: 2_000, p90_ns: 9_000, cost };
         let mut costs = Costs::none();
-        found.iter().for_each(|cost| apply(&mut costs, cost));
-        let set = (costs.idle_exit_ns, costs.own_wakeup_to_switch_ns, costs.tick_to_switch_ns);
-        assert_eq!(set, (2_000, 1_000, 4_000));
-        assert_eq!((costs.wakeup_to_switch_ns, jitter(&found), jitter(&[])), (0, 10, 0));
+        apply(&mut costs, &found);
+        assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (cost, Cost::Fixed(0)));
     }
 }

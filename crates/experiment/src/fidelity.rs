@@ -23,7 +23,7 @@ use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use loads::{CALIBRATION, LOADS, Load};
-use schedlab_base::{Error, Meta, Nanos, Result, Sink, nearest};
+use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
 use schedlab_measure::intervals::Intervals;
 use schedlab_workload::Workload;
@@ -61,7 +61,7 @@ pub struct Place {
     /// Settings of the simulation that differ from the profile's defaults.
     pub set: Vec<(String, String)>,
     /// What wake-ups, ticks and calls that block cost there, by its name in a machine's file: what was measured.
-    pub costs: Vec<(&'static str, Nanos)>,
+    pub costs: Vec<(&'static str, Cost)>,
     /// What the simulation cannot have as the real kernel had it.
     pub remarks: Vec<String>,
 }

@@ -4,7 +4,7 @@ mod build;
 
 use crate::model::{Caches, Costs, Machine, PerfDomain};
 use crate::tomltext::TomlText;
-use schedlab_base::Result;
+use schedlab_base::{Cost, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -97,9 +97,12 @@ impl PerfDomainFile {
     }
 }
 
-/// Declares the part of the file that sets [`Costs`]. Each key is optional and has a measured default.
+/// Declares the part of the file that sets [`Costs`]. Each key is optional and has a measured default. Times may vary.
 macro_rules! costs_file {
-    ($($(#[$doc:meta])* $key:ident <= $most:literal),* $(,)?) => {
+    (
+        times { $($(#[$doc:meta])* $time:ident),* $(,)? }
+        $($(#[$rest_doc:meta])* $key:ident <= $most:literal),* $(,)?
+    ) => {
         /// The costs of switches, wake-ups, migrations and shared resources. `docs/machines.md` lists the default of
         /// each, with its source.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,6 +110,12 @@ macro_rules! costs_file {
         pub struct CostsFile {
             $(
                 $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                #[schemars(with = "Option<Time>")]
+                pub $time: Option<Cost>,
+            )*
+            $(
+                $(#[$rest_doc])*
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 #[schemars(range(max = $most))]
                 pub $key: Option<u64>,
@@ -118,53 +127,80 @@ macro_rules! costs_file {
             #[must_use]
             pub fn costs(&self) -> Costs {
                 let default = Costs::measured();
-                Costs { $($key: self.$key.unwrap_or(default.$key)),* }
+                Costs {
+                    $($time: self.$time.unwrap_or(default.$time),)*
+                    $($key: self.$key.unwrap_or(default.$key)),*
+                }
             }
 
             /// Those that are not the defaults.
             #[must_use]
             pub fn of(costs: &Costs) -> Self {
                 let default = Costs::measured();
-                Self { $($key: (costs.$key != default.$key).then_some(costs.$key)),* }
+                Self {
+                    $($time: (costs.$time != default.$time).then_some(costs.$time),)*
+                    $($key: (costs.$key != default.$key).then_some(costs.$key)),*
+                }
             }
 
             /// The keys that are given, with their values.
-            pub fn given(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($key), self.$key)),*].into_iter().filter_map(|(key, value)| Some((key, value?)))
+            pub fn given(&self) -> impl Iterator<Item = (&'static str, Cost)> {
+                let times = [$((stringify!($time), self.$time)),*];
+                let rest = [$((stringify!($key), self.$key.map(Cost::Fixed))),*];
+                times.into_iter().chain(rest).filter_map(|(key, value)| Some((key, value?)))
             }
 
             /// The first key whose value is too large, that value, and the largest value allowed.
             pub(crate) fn too_large(&self) -> Option<(&'static str, u64, u64)> {
-                let keys = [$((concat!("costs.", stringify!($key)), self.$key, $most)),*];
-                keys.into_iter().find_map(|(key, value, most)| Some((key, value.filter(|v| *v > most)?, most)))
+                let times =
+                    [$((concat!("costs.", stringify!($time)), self.$time.map(|time| time.most()), MOST_TIME)),*];
+                let rest = [$((concat!("costs.", stringify!($key)), self.$key, $most)),*];
+                let all = times.into_iter().chain(rest);
+                all.filter_map(|(key, value, most)| Some((key, value?, most))).find(|(_, value, most)| value > most)
             }
         }
     };
 }
 
+/// The longest time that a wake-up or a tick may cost, in ns.
+const MOST_TIME: u64 = 1_000_000_000;
+
+/// How a [`Cost`] is written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it is only described, never made")]
+enum Time {
+    /// The same each time, in ns.
+    Fixed(#[schemars(range(max = MOST_TIME))] u64),
+    /// What 0, 10, 25, 50, 75, 90, 95, 99 and 100% of the times do not exceed, in ns: draws have these quantiles.
+    Varying([u64; 9]),
+}
+
 costs_file! {
-    /// The time from a wake-up on another CPU, whose task it preempts, to the switch there, in ns (default 3000).
-    wakeup_to_switch_ns <= 1_000_000_000,
-    /// The time from a wake-up by an interrupt, such as a timer's, on the CPU whose task it preempts to the switch, in
-    /// ns (default 3000).
-    timer_to_switch_ns <= 1_000_000_000,
-    /// The time from a wake-up by the running task that preempts this task itself to the switch, the rest of its system
-    /// call, in ns (default 0).
-    own_wakeup_to_switch_ns <= 1_000_000_000,
-    /// The time from a tick that preempts to the switch, in ns (default 8000).
-    tick_to_switch_ns <= 1_000_000_000,
-    /// The time from a running task's change of its own nice level or policy to the switch that it causes, in ns
-    /// (default 15000).
-    change_to_switch_ns <= 1_000_000_000,
+    times {
+        /// The time from a wake-up on another CPU, whose task it preempts, to the switch there, in ns (default 3000).
+        wakeup_to_switch_ns,
+        /// The time from a wake-up by an interrupt, such as a timer's, on the CPU whose task it preempts to the switch,
+        /// in ns (default 3000).
+        timer_to_switch_ns,
+        /// The time from a wake-up by the running task that preempts this task itself to the switch, the rest of its
+        /// system call, in ns (default 0).
+        own_wakeup_to_switch_ns,
+        /// The time from a tick that preempts to the switch, in ns (default 8000).
+        tick_to_switch_ns,
+        /// The time from a running task's change of its own nice level or policy to the switch that it causes, in ns
+        /// (default 15000).
+        change_to_switch_ns,
+        /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
+        idle_exit_ns,
+    }
+    /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them
+    /// (default 0).
+    jitter_percent <= 100,
     /// CPU time that a context switch takes from the next task, in addition to its bursts, in ns (default 0).
     context_switch_ns <= 1_000_000_000,
     /// CPU time that a system call in which it is blocked takes from a task, beyond its bursts, in ns (default 0).
     blocking_call_ns <= 1_000_000_000,
-    /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
-    idle_exit_ns <= 1_000_000_000,
-    /// How much the times above vary, except for these two CPU times, as a standard deviation in percent of them
-    /// (default 0).
-    jitter_percent <= 100,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default
     /// 76).
     llc_refill_ns_per_kib <= 1_000_000,

@@ -1,6 +1,6 @@
 //! The model of a machine.
 
-use schedlab_base::{CpuPlace, Nanos};
+use schedlab_base::{Cost, CpuPlace, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -23,25 +23,25 @@ pub struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     /// The time from a wake-up on another CPU, whose task it preempts, to the switch there.
-    pub wakeup_to_switch_ns: Nanos,
+    pub wakeup_to_switch_ns: Cost,
     /// The time from a wake-up by an interrupt, such as a timer's, on the CPU whose task it preempts to the switch.
-    pub timer_to_switch_ns: Nanos,
+    pub timer_to_switch_ns: Cost,
     /// The time from a wake-up by the running task that preempts this task itself to the switch: the rest of its system
     /// call.
-    pub own_wakeup_to_switch_ns: Nanos,
+    pub own_wakeup_to_switch_ns: Cost,
     /// The time from a tick that preempts to the switch.
-    pub tick_to_switch_ns: Nanos,
+    pub tick_to_switch_ns: Cost,
     /// The time from a running task's change of its own nice level or policy to the switch that it causes.
-    pub change_to_switch_ns: Nanos,
+    pub change_to_switch_ns: Cost,
+    /// The time to leave idle, from the wake-up to the task's first instruction.
+    pub idle_exit_ns: Cost,
+    /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them.
+    pub jitter_percent: u64,
     /// CPU time that a context switch takes from the next task, in addition to its bursts.
     pub context_switch_ns: Nanos,
     /// CPU time that a system call in which a task is blocked takes from it, in addition to its bursts: that before it
     /// leaves its CPU and that after it has got one again.
     pub blocking_call_ns: Nanos,
-    /// The time to leave idle, from the wake-up to the task's first instruction.
-    pub idle_exit_ns: Nanos,
-    /// How much the times above vary, as a standard deviation in percent of them.
-    pub jitter_percent: u64,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches.
     pub llc_refill_ns_per_kib: Nanos,
     /// The time to reload 1 KiB of a working set from the local node's memory into the caches.
@@ -72,6 +72,20 @@ impl Costs {
         Self { newidle_domain_ns: 300, newidle_cpu_ns: 60, ..Self::default() }
     }
 
+    /// Whether an operation does not always take the same time.
+    #[must_use]
+    pub fn vary(&self) -> bool {
+        let times = [
+            self.wakeup_to_switch_ns,
+            self.timer_to_switch_ns,
+            self.own_wakeup_to_switch_ns,
+            self.tick_to_switch_ns,
+            self.change_to_switch_ns,
+            self.idle_exit_ns,
+        ];
+        self.jitter_percent > 0 || times.iter().any(Cost::varies)
+    }
+
     /// The costs of a machine whose file gives none.
     ///
     /// Reloading caches is not part of a context switch's cost: it depends on the working set, and a task without a
@@ -80,19 +94,19 @@ impl Costs {
     pub(crate) fn measured() -> Self {
         Self {
             // The first four were measured with Debian's 6.1 and 6.12 kernels in a guest with deterministic time.
-            wakeup_to_switch_ns: 3_000,
-            timer_to_switch_ns: 3_000,
-            own_wakeup_to_switch_ns: 0,
-            tick_to_switch_ns: 8_000,
+            wakeup_to_switch_ns: Cost::Fixed(3_000),
+            timer_to_switch_ns: Cost::Fixed(3_000),
+            own_wakeup_to_switch_ns: Cost::Fixed(0),
+            tick_to_switch_ns: Cost::Fixed(8_000),
             // From `setpriority()` to the switch.
-            change_to_switch_ns: 15_000,
+            change_to_switch_ns: Cost::Fixed(15_000),
             // A recorded or calibrated burst already contains it. On a Xeon X5550 it takes some 1.3 us (B. Sigoure,
             // "How long does it take to make a context switch?", 2010).
             context_switch_ns: 0,
             // So does it contain this, which a written one does not.
             blocking_call_ns: 0,
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
-            idle_exit_ns: 2_000,
+            idle_exit_ns: Cost::Fixed(2_000),
             jitter_percent: 0,
             // 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010). Four outstanding
             // misses are assumed: a stream has ten, a chain of pointers one.
@@ -116,31 +130,6 @@ impl Costs {
             // The firmware's distances are defined as relative latencies (ACPI, SLIT).
             remote_percent: 100,
         }
-    }
-
-    /// Every cost with its name in a machine's file.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 18] {
-        [
-            ("wakeup_to_switch_ns", self.wakeup_to_switch_ns),
-            ("timer_to_switch_ns", self.timer_to_switch_ns),
-            ("own_wakeup_to_switch_ns", self.own_wakeup_to_switch_ns),
-            ("tick_to_switch_ns", self.tick_to_switch_ns),
-            ("change_to_switch_ns", self.change_to_switch_ns),
-            ("context_switch_ns", self.context_switch_ns),
-            ("blocking_call_ns", self.blocking_call_ns),
-            ("idle_exit_ns", self.idle_exit_ns),
-            ("jitter_percent", self.jitter_percent),
-            ("llc_refill_ns_per_kib", self.llc_refill_ns_per_kib),
-            ("memory_refill_ns_per_kib", self.memory_refill_ns_per_kib),
-            ("page_move_ns_per_kib", self.page_move_ns_per_kib),
-            ("hinting_scan_ns_per_kib", self.hinting_scan_ns_per_kib),
-            ("hinting_fault_ns_per_kib", self.hinting_fault_ns_per_kib),
-            ("newidle_domain_ns", self.newidle_domain_ns),
-            ("newidle_cpu_ns", self.newidle_cpu_ns),
-            ("smt_loss_percent", self.smt_loss_percent),
-            ("remote_percent", self.remote_percent),
-        ]
     }
 }
 

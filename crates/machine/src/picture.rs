@@ -30,11 +30,11 @@ pub fn picture(machine: &Machine) -> String {
     let _ = writeln!(
         out,
         "\ncosts: wake-up to switch {}, tick to switch {}, nice to switch {}, context switch {}, idle exit {}",
-        us(costs.wakeup_to_switch_ns),
-        us(costs.tick_to_switch_ns),
-        us(costs.change_to_switch_ns),
+        us(costs.wakeup_to_switch_ns.median()),
+        us(costs.tick_to_switch_ns.median()),
+        us(costs.change_to_switch_ns.median()),
         us(costs.context_switch_ns),
-        us(costs.idle_exit_ns)
+        us(costs.idle_exit_ns.median())
     );
     out
 }

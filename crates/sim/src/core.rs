@@ -289,15 +289,19 @@ impl Core {
     #[inline]
     pub fn resched(&mut self, cpu: CpuId) {
         let costs = &self.machine.costs;
-        let delay = match self.cause {
-            _ if self.cpus[cpu as usize].curr.is_none() => costs.idle_exit_ns,
-            Cause::Tick => costs.tick_to_switch_ns,
-            Cause::Task if cpu == self.acting => costs.own_wakeup_to_switch_ns,
-            Cause::Change if cpu == self.acting => costs.change_to_switch_ns,
-            Cause::Wakeup if self.interrupted.is_none_or(|here| here == cpu) => costs.timer_to_switch_ns,
-            Cause::Wakeup | Cause::Task | Cause::Change => costs.wakeup_to_switch_ns,
+        let cost = match self.cause {
+            _ if self.cpus[cpu as usize].curr.is_none() => &costs.idle_exit_ns,
+            Cause::Tick => &costs.tick_to_switch_ns,
+            Cause::Task if cpu == self.acting => &costs.own_wakeup_to_switch_ns,
+            Cause::Change if cpu == self.acting => &costs.change_to_switch_ns,
+            Cause::Wakeup if self.interrupted.is_none_or(|here| here == cpu) => &costs.timer_to_switch_ns,
+            Cause::Wakeup | Cause::Task | Cause::Change => &costs.wakeup_to_switch_ns,
         };
-        let at = self.now + if self.jitter.is_some() { self.varied(delay) } else { delay };
+        let at = self.now
+            + match &mut self.jitter {
+                Some(rng) => resched::varied(cost, costs.jitter_percent, rng),
+                None => cost.median(),
+            };
         if cpu == self.acting && self.cause == Cause::Task {
             self.call_ends = at;
         }

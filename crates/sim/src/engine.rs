@@ -166,12 +166,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
         cx.lazy = options.lazy;
-        cx.jitter = (machine.costs.jitter_percent > 0).then(|| Rng::new(options.seed ^ 0x0717_7e12));
+        cx.jitter = machine.costs.vary().then(|| Rng::new(options.seed ^ 0x0717_7e12));
         cx.taken = if load.interrupts.is_empty() { Vec::new() } else { vec![Taken::default(); machine.cpus.len()] };
-        let folds = cx.jitter.is_none()
-            && cx.taken.is_empty()
-            && inspect.is_none()
-            && machine.costs.tick_to_switch_ns < options.tick_period;
+        let tick = &machine.costs.tick_to_switch_ns;
+        let certain = !tick.varies() && machine.costs.jitter_percent == 0 && tick.median() < options.tick_period;
+        let folds = certain && cx.taken.is_empty() && inspect.is_none();
         let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {
             cx,

@@ -1,6 +1,6 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
-use schedlab_base::{Computing, CpuPlace, Meta, Nanos, System};
+use schedlab_base::{Computing, Cost, CpuPlace, Meta, Nanos, System};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -87,25 +87,25 @@ pub struct Recorded {
     pub costs: SeenCosts,
 }
 
-/// What wake-ups cost on a recorded machine, as far as the recording shows it: medians, in ns.
+/// What wake-ups cost on a recorded machine, as far as the recording shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeenCosts {
     /// From the wake-up of a task on an idle CPU until the task runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_exit_ns: Option<u64>,
+    pub idle_exit_ns: Option<Cost>,
     /// From a wake-up on another CPU, whose task it preempts, until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wakeup_to_switch_ns: Option<u64>,
+    pub wakeup_to_switch_ns: Option<Cost>,
     /// From a wake-up by an interrupt on the CPU whose task it preempts until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_to_switch_ns: Option<u64>,
+    pub timer_to_switch_ns: Option<Cost>,
     /// From a wake-up by the running task that preempts this task itself until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub own_wakeup_to_switch_ns: Option<u64>,
+    pub own_wakeup_to_switch_ns: Option<Cost>,
     /// From a tick that preempts until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tick_to_switch_ns: Option<u64>,
+    pub tick_to_switch_ns: Option<Cost>,
 }
 
 impl SeenCosts {
@@ -115,7 +115,7 @@ impl SeenCosts {
 
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> [Option<u64>; 5] {
+    pub fn all(&self) -> [Option<Cost>; 5] {
         [
             self.idle_exit_ns,
             self.wakeup_to_switch_ns,

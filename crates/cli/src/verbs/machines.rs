@@ -87,10 +87,12 @@ fn calibrate(ui: &Ui) -> Result<()> {
         ui.print_json(&value);
         return Ok(());
     }
-    let mut out =
-        format!("# Measured by schedlab machines --calibrate under {kernel}: medians, and what nine and one of ten\n");
-    out.push_str("# do not exceed. jitter_percent follows from these. What is not listed has its default.\n");
-    for SeenCost { name, count, p10_ns, median_ns, p90_ns } in &found {
+    let mut out = format!(
+        "# Measured by schedlab machines --calibrate under {kernel}: medians, and what one and nine of ten do\n\
+         # not exceed. A list of nine has more: 0, 10, 25, 50, 75, 90, 95, 99 and 100%. What is not listed\n\
+         # has its default.\n"
+    );
+    for SeenCost { name, count, p10_ns, median_ns, p90_ns, .. } in &found {
         let _ = writeln!(out, "#   {name:<24}{median_ns:>8}   10%: {p10_ns:>7}   90%: {p90_ns:>7}   of {count}");
     }
     out.push_str(&file(&machine)?.to_toml());
@@ -142,6 +144,6 @@ fn to_json(machine: &Machine) -> Value {
     value["places"] = places.into();
     value["distances"] = json!(machine.distances);
     value["caches"] = json!({ "l2_kib": machine.caches.l2_kib, "llc_kib": machine.caches.llc_kib });
-    value["costs"] = machine.costs.named().into_iter().map(|(name, cost)| (name.to_owned(), json!(cost))).collect();
+    value["costs"] = json!(machine.costs);
     value
 }

@@ -210,7 +210,7 @@ mod tests {
     fn a_run_can_be_made_again_from_its_trace() {
         let text = r#"{"tasks": {"a": {"instance": 3, "loop": -1, "run": {"mean": 900, "sd": 100}, "sleep": 500}}}"#;
         let mut machine = schedlab_machine::load("2x2").unwrap();
-        machine.costs.idle_exit_ns = 7;
+        machine.costs.idle_exit_ns = 7.into();
         let first = Request {
             kernel: "linux-2.6.32".into(),
             machine,

@@ -276,6 +276,8 @@ fn check_energy(file: &MachineFile) -> Result<(), Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tomltext::TomlText;
+    use schedlab_base::Cost;
 
     fn refuse(change: impl FnOnce(&mut MachineFile)) -> String {
         let mut file = MachineFile::flat("m", 2, 6, 2);
@@ -334,10 +336,37 @@ mod tests {
         assert!(refuse(|f| f.capacities = vec![1024; 3]).contains("3 capacities for 12 cores"));
         assert!(refuse(|f| f.capacities = vec![512; 12]).contains("1024"));
         assert!(
-            refuse(|f| f.costs.idle_exit_ns = Some(u64::MAX)).contains("idle_exit_ns: 18446744073709551615 is too")
+            refuse(|f| f.costs.idle_exit_ns = Some(u64::MAX.into()))
+                .contains("idle_exit_ns: 18446744073709551615 is too")
         );
         assert!(refuse(|f| f.costs.smt_loss_percent = Some(51)).contains("51 is too much; write 0 to 50"));
         assert!(refuse(|f| f.l2_kib = Some(0)).contains("l2_kib: no cache has this size"));
+    }
+
+    #[test]
+    fn a_cost_is_a_number_or_nine_in_ascending_order() {
+        let of = |cost: &str| {
+            let text = format!("sockets = 1\ncores = 2\nthreads = 1\n[costs]\nidle_exit_ns = {cost}\n");
+            MachineFile::parse(&TomlText { file: "m.toml".into(), text }).map(|machine| machine.costs.idle_exit_ns)
+        };
+        assert_eq!(of("7").unwrap(), Cost::Fixed(7));
+        let nine = Cost::Varying([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(of("[1, 2, 3, 4, 5, 6, 7, 8, 9]").unwrap(), nine);
+        let mut file = MachineFile::flat("m", 1, 2, 1);
+        file.costs.idle_exit_ns = Some(nine);
+        let again = MachineFile::parse(&TomlText { file: "m.toml".into(), text: file.to_toml() }).unwrap();
+        assert_eq!(MachineFile::of(&again), Some(file));
+        for (wrong, what) in [
+            ("[1, 2]", "invalid length 2"),
+            ("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "invalid length 10"),
+            ("[1, 2, 3, 4, 5, 6, 7, 8, 7]", "a list that descends"),
+            ("-3", "`-3`"),
+            ("\"long\"", "string \"long\""),
+            ("[1, 2, 3, 4, 5, 6, 7, 8, 1000000001]", "1000000001 is too much; write 0 to 1000000000"),
+        ] {
+            let error = of(wrong).unwrap_err().to_string();
+            assert!(error.contains("costs.idle_exit_ns: ") && error.contains(what), "{error}");
+        }
     }
 
     #[test]

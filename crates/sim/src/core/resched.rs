@@ -1,16 +1,18 @@
 //! When a CPU that was asked to reschedule does so.
 
 use super::{Cause, Core};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{Cost, CpuId, Nanos, Rng};
+
+/// A draw from the times that an operation takes.
+#[cold]
+pub(super) fn varied(cost: &Cost, jitter_percent: u64, rng: &mut Rng) -> Nanos {
+    match cost {
+        Cost::Fixed(time) if jitter_percent > 0 => rng.about(*time, time * jitter_percent / 100),
+        _ => cost.draw(rng),
+    }
+}
 
 impl Core {
-    /// A draw from times that are `delay` on average.
-    #[cold]
-    pub(super) fn varied(&mut self, delay: Nanos) -> Nanos {
-        let sd = delay * self.machine.costs.jitter_percent / 100;
-        self.jitter.as_mut().map_or(delay, |rng| rng.about(delay, sd))
-    }
-
     /// Whether `cpu` runs a task, and what happens now is done by another CPU, as far as is known.
     #[cold]
     pub(super) fn may_wait(&self, cpu: CpuId, queued: bool) -> bool {

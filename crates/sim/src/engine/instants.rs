@@ -73,7 +73,7 @@ impl<S: Scheduler> Engine<'_, S> {
             return Key::new(tick, Phase::Tick, cpu);
         }
         self.cx.cpus[cpu as usize].turn_ends = tick;
-        Key::new(tick + self.cx.machine.costs.tick_to_switch_ns, Phase::Resched, cpu)
+        Key::new(tick + self.cx.machine.costs.tick_to_switch_ns.median(), Phase::Resched, cpu)
     }
 
     /// Returns the first reading of the clock by the task on `cpu` at which the scheduler could act.

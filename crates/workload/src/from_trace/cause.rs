@@ -1,7 +1,7 @@
 //! Who truly woke whom: a wake-up names the task that was on the CPU, which an interrupt may only have interrupted.
 
 use super::sequence::{NOBODY, TaskIx};
-use schedlab_base::{Context, Nanos, Sleep};
+use schedlab_base::{Context, Cost, Nanos, Sleep};
 use std::collections::HashMap;
 
 /// How many pairs of waker and sleeper are counted; wake-ups of further pairs count as an interrupt's.
@@ -15,19 +15,17 @@ const FEWEST_TIMED: usize = 5;
 
 /// An even sample of a long list of numbers in bounded memory: every n-th, n doubling.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
+pub(super) struct Sample<const MOST: usize = 128> {
     kept: Vec<Nanos>,
     seen: u64,
     stride: u64,
 }
 
-impl Sample {
-    const MOST: usize = 128;
-
+impl<const MOST: usize> Sample<MOST> {
     pub(super) fn add(&mut self, value: Nanos) {
         self.stride = self.stride.max(1);
         if self.seen.is_multiple_of(self.stride) {
-            if self.kept.len() == Self::MOST {
+            if self.kept.len() == MOST {
                 let mut odd = true;
                 self.kept.retain(|_| {
                     odd = !odd;
@@ -45,6 +43,11 @@ impl Sample {
     /// How many numbers there were.
     pub(super) fn seen(&self) -> u64 {
         self.seen
+    }
+
+    /// As what an operation costs; nothing where there is none.
+    pub(super) fn cost(&self) -> Option<Cost> {
+        Cost::of(self.kept.clone())
     }
 
     /// The number that so many percent do not exceed; 0 where there is none.
@@ -262,9 +265,9 @@ mod tests {
 
     #[test]
     fn samples_are_even_and_bounded() {
-        let mut s = Sample::default();
+        let mut s = Sample::<100>::default();
         (0..10_000).for_each(|i| s.add(i));
-        assert!(s.kept.len() <= Sample::MOST && s.kept.len() >= Sample::MOST / 2);
+        assert!(s.kept.len() <= 100 && s.kept.len() >= 50);
         let (median, _) = s.spread().unwrap();
         assert!((4_500..5_500).contains(&median), "{median}");
     }

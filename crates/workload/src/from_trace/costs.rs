@@ -8,7 +8,7 @@
 
 use super::cause::Sample;
 use crate::SeenCosts;
-use schedlab_base::{AffinityRecord, Context, CpuId, Event, Interrupt, Meta, NameRecord, Nanos, Sink, TaskState};
+use schedlab_base::{AffinityRecord, Context, Cost, CpuId, Event, Interrupt, Meta, NameRecord, Nanos, Sink, TaskState};
 use schedlab_track::{Delay, Observer, Occupant, Replay, Slot, Stop, Wake, row};
 use serde::Serialize;
 
@@ -47,17 +47,20 @@ struct Woken {
     from: Origin,
 }
 
+/// How often an operation took how long: enough of them for a 99th percentile.
+type Times = Sample<2048>;
+
 /// The observer.
 #[derive(Debug, Default)]
 pub(super) struct CostsSeen {
     cpus: Vec<Cpu>,
     /// The context in which the task's wake-up was requested, of those that are not complete.
     contexts: Vec<Context>,
-    from_idle: Sample,
-    from_other_cpu: Sample,
-    from_interrupt: Sample,
-    from_running_task: Sample,
-    from_tick: Sample,
+    from_idle: Times,
+    from_other_cpu: Times,
+    from_interrupt: Times,
+    from_running_task: Times,
+    from_tick: Times,
 }
 
 /// A cost with its scatter.
@@ -73,6 +76,8 @@ pub struct SeenCost {
     pub median_ns: Nanos,
     /// What nine of ten do not exceed.
     pub p90_ns: Nanos,
+    /// All of this, as a machine has it.
+    pub cost: Cost,
 }
 
 /// The costs that a trace shows. Feed it the trace.
@@ -97,11 +102,11 @@ impl CostsOf {
             ("tick_to_switch_ns", &seen.from_tick),
         ];
         let enough = samples.into_iter().filter(|(_, sample)| sample.seen() >= FEWEST);
-        let cost = |(name, sample): (_, &Sample)| {
+        let cost = |(name, sample): (_, &Times)| {
             let [p10_ns, median_ns, p90_ns] = [10, 50, 90].map(|percent| sample.percentile(percent));
-            SeenCost { name, count: sample.seen(), p10_ns, median_ns, p90_ns }
+            Some(SeenCost { name, count: sample.seen(), p10_ns, median_ns, p90_ns, cost: sample.cost()? })
         };
-        enough.map(cost).collect()
+        enough.filter_map(cost).collect()
     }
 }
 
@@ -120,15 +125,15 @@ impl Sink for CostsOf {
 }
 
 impl CostsSeen {
-    /// The median costs, of those that enough wake-ups show.
+    /// The costs that enough wake-ups show, as they vary.
     pub(super) fn seen(&self) -> SeenCosts {
-        let median = |sample: &Sample| (sample.seen() >= FEWEST).then(|| sample.percentile(50));
+        let cost = |sample: &Times| sample.cost().filter(|_| sample.seen() >= FEWEST);
         SeenCosts {
-            idle_exit_ns: median(&self.from_idle),
-            wakeup_to_switch_ns: median(&self.from_other_cpu),
-            timer_to_switch_ns: median(&self.from_interrupt),
-            own_wakeup_to_switch_ns: median(&self.from_running_task),
-            tick_to_switch_ns: median(&self.from_tick),
+            idle_exit_ns: cost(&self.from_idle),
+            wakeup_to_switch_ns: cost(&self.from_other_cpu),
+            timer_to_switch_ns: cost(&self.from_interrupt),
+            own_wakeup_to_switch_ns: cost(&self.from_running_task),
+            tick_to_switch_ns: cost(&self.from_tick),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn read(field: &Field) -> Result<Recorded> {
     let wrong = |what: String| field.at.error(what).mend("leave it as `schedlab model` wrote it, or remove it");
     let recorded: Recorded = serde_json::from_value(plain(field.value)).map_err(|e| wrong(e.to_string()))?;
     recorded.system.check().map_err(&wrong)?;
-    if recorded.costs.all().into_iter().flatten().any(|cost| cost > MOST_COST) {
+    if recorded.costs.all().into_iter().flatten().any(|cost| cost.most() > MOST_COST) {
         return Err(wrong(format!("has costs of more than {MOST_COST} ns")));
     }
     if recorded.cpus.len() > MOST_CPUS || recorded.distances.len() > MOST_NODES {

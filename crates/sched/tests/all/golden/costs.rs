@@ -2,7 +2,7 @@
 
 use crate::support::registry::releases;
 use crate::support::{Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
-use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, v};
+use schedlab_base::{Cost, CpuId, Event, Nanos, Payload, TaskState, v};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
 use schedlab_sched::kernels::{self, Feature, KERNELS};
 use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, TaskSpec};
@@ -265,7 +265,7 @@ fn newly_idle_cpus_pull_as_often_as_it_has_helped_so_far() {
 fn a_waker_is_preempted_before_its_next_operation() {
     let with = |after: Vec<Op>| {
         let mut machine = bare("1");
-        machine.costs.own_wakeup_to_switch_ns = 20_000;
+        machine.costs.own_wakeup_to_switch_ns = 20_000.into();
         let waker = forever("waker", 0, [vec![run(1), Op::SemPost(0)], after, vec![sleep(8)]].concat());
         let mut woken = forever("woken", 0, vec![Op::SemWait(0), run(3)]);
         (woken.initial.policy, woken.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
@@ -280,5 +280,33 @@ fn a_waker_is_preempted_before_its_next_operation() {
         assert_eq!(times(&first, 1_020_000), (9, 26, 0), "{kernel}");
         assert_eq!(first.involuntary, 9, "{kernel}");
         assert_eq!((second.run % (2 * MS), second.involuntary), (0, 8), "{kernel}");
+    }
+}
+
+/// A task that wakes up on an idle CPU gets it as late as the machine's times vary, and the same seed draws the same.
+#[test]
+fn leaving_idle_varies_as_the_machine_says() {
+    const QUANTILES: [Nanos; 9] = [5_000, 10_000, 12_000, 20_000, 30_000, 40_000, 60_000, 200_000, 500_000];
+    let mut machine = bare("1");
+    machine.costs.idle_exit_ns = Cost::Varying(QUANTILES);
+    let load = Load { tasks: vec![forever("task", 0, vec![run(1), sleep(2)])], ..Load::default() };
+    for kernel in ["linux-2.6.11", "linux-2.6.32", "linux-6.12"] {
+        let waits = || {
+            let events = simulate(kernel, &machine, &load, &[], 12_000 * MS).events;
+            let woken = |event: &Event| matches!(event.what, Payload::Wakeup { .. }).then_some(event.time);
+            let starts = |event: &Event| matches!(event.what, Payload::Switch { next: 1.., .. }).then_some(event.time);
+            let (woken, starts) = (events.iter().filter_map(woken), events.iter().filter_map(starts));
+            let mut waits: Vec<Nanos> = woken.zip(starts).map(|(woken, started)| started - woken).collect();
+            waits.sort_unstable();
+            waits
+        };
+        let sorted = waits();
+        assert!(sorted.len() > 3_900, "{kernel}: {} wake-ups", sorted.len());
+        assert_eq!(sorted, waits(), "{kernel}");
+        for (percent, expected) in [(10, QUANTILES[1]), (50, QUANTILES[3]), (90, QUANTILES[5]), (99, QUANTILES[7])] {
+            let drawn = sorted[sorted.len() * percent / 100];
+            assert!(drawn.abs_diff(expected) * 8 < expected, "{kernel}: {percent}% is {drawn}, not {expected}");
+        }
+        assert!(sorted[0] >= QUANTILES[0] && *sorted.last().unwrap() <= QUANTILES[8], "{kernel}");
     }
 }

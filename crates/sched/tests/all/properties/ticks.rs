@@ -2,7 +2,7 @@
 //! O(1) and all schedulers that were never in a release.
 
 use crate::support::{Accounts, bare, forever, simulate_how};
-use schedlab_base::{Nanos, Rng};
+use schedlab_base::{Cost, Nanos, Rng};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{How, KERNELS, Kernel};
 use schedlab_sim::program::{Amount, Load, Op, Policy, Setting, Start, TaskSpec};
@@ -152,7 +152,11 @@ fn events_of(kernel: &str) -> usize {
             2 => bare("1x2x1"),
             _ => schedlab_machine::load("2x2x1").expect("a machine"),
         };
-        machine.costs.own_wakeup_to_switch_ns = 7_000 * (seed % 2);
+        machine.costs.own_wakeup_to_switch_ns = (7_000 * (seed % 2)).into();
+        if seed % 3 == 0 {
+            machine.costs.timer_to_switch_ns =
+                Cost::Varying([0, 1_000, 2_000, 3_000, 4_000, 9_000, 20_000, 50_000, 90_000]);
+        }
         let mut load = load(&mut rng, machine.cpus.len() as u32);
         let set = tunables(kernel, &mut rng);
         if !kernel.starts_with("linux") {

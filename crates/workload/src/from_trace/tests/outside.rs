@@ -1,6 +1,11 @@
 //! What is not the tasks' own: what wake-ups cost, and interrupts.
 
 use super::*;
+use schedlab_base::Cost;
+
+fn fixed(us: Nanos) -> Cost {
+    Cost::Fixed(us * US)
+}
 
 #[test]
 fn what_wake_ups_cost_is_taken_from_the_recording() {
@@ -18,8 +23,27 @@ fn what_wake_ups_cost_is_taken_from_the_recording() {
     let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
     builder.events(&s.events);
     let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
-    assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (Some(7 * US), Some(3 * US)));
+    let median = costs.wakeup_to_switch_ns.map(|cost| cost.median());
+    assert_eq!((costs.idle_exit_ns, median), (Some(fixed(7)), Some(3 * US)));
     assert_eq!((costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns), (None, None));
+}
+
+#[test]
+fn what_wake_ups_cost_varies_as_it_did() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0);
+    for round in 0..101 {
+        let t = 10 + round * 300;
+        s.wake(t, 1, 1, 2).switch(t + 5 + round, 1, 0, Runnable, 2).switch(t + 150, 1, 2, Sleeping, 0);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let model = builder.finish(&Options::default()).unwrap();
+    let costs = model.workload.recorded.clone().expect("a kernel is named").costs;
+    let quantiles = [0, 10, 25, 50, 75, 90, 95, 99, 100].map(|percent| (5 + percent) * US);
+    assert_eq!(costs.idle_exit_ns, Some(Cost::Varying(quantiles)));
+    let text = crate::write(&model.workload);
+    assert_eq!(crate::parse(text.as_bytes(), std::path::Path::new("m.json")).unwrap().recorded.unwrap().costs, costs);
 }
 
 #[test]
@@ -34,7 +58,7 @@ fn a_cpu_whose_idle_task_is_not_seen_to_leave_shows_no_cost() {
     let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
     builder.events(&s.events);
     let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
-    assert_eq!(costs.idle_exit_ns, Some(7 * US));
+    assert_eq!(costs.idle_exit_ns, Some(fixed(7)));
 }
 
 #[test]
@@ -50,7 +74,7 @@ fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
     let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
     builder.events(&s.events);
     let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
-    assert_eq!((costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns), (Some(2 * US), Some(9 * US)));
+    assert_eq!((costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns), (Some(fixed(2)), Some(fixed(9))));
     assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (None, None));
 }
 
