@@ -116,8 +116,8 @@ impl<'de> Deserialize<'de> for Cost {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a time in ns, or a list of nine in ascending order: what 0, 10, 25, 50, 75, 90, 95, 99 and 100% of \
-                     the times do not exceed",
+                    "a time in ns, or a list of nine in ascending order: what 0, 10, 25, 50, 75, 90, 95, 99 and 100% \
+                     of the times do not exceed",
                 )
             }
 

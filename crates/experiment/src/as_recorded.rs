@@ -129,7 +129,9 @@ fn machine(recorded: &Recorded) -> Result<Machine> {
     let Recorded { machine, cpus, distances, costs, .. } = recorded.clone();
     let mut machine = schedlab_machine::recorded(&Meta { machine, cpus, distances, ..Meta::default() })?;
     let own = &mut machine.costs;
-    own.idle_exit_ns = costs.idle_exit_ns.unwrap_or(own.idle_exit_ns);
+    let (near, far) = (costs.idle_exit_ns, costs.remote_idle_exit_ns);
+    own.idle_exit_ns = near.or(far).unwrap_or(own.idle_exit_ns);
+    own.remote_idle_exit_ns = far.or(near).unwrap_or(own.remote_idle_exit_ns);
     own.wakeup_to_switch_ns = costs.wakeup_to_switch_ns.unwrap_or(own.wakeup_to_switch_ns);
     own.timer_to_switch_ns = costs.timer_to_switch_ns.unwrap_or(own.timer_to_switch_ns);
     own.own_wakeup_to_switch_ns = costs.own_wakeup_to_switch_ns.unwrap_or(own.own_wakeup_to_switch_ns);

@@ -25,7 +25,8 @@ pub struct Calibrated {
     pub found: Vec<SeenCost>,
 }
 
-/// The tasks. In the first half, each of both CPUs has a task that sleeps and wakes alone. In the second, both are busy
+/// The tasks. In the first half, each of both CPUs has a task that sleeps and wakes alone, and one on the
+/// first CPU wakes one on the other, which is idle. In the second, both are busy
 /// as well: timers wake real-time tasks there, a task on the first CPU wakes one on the other and one on its own, and
 /// two tasks share the first CPU by ticks.
 fn load(near: CpuId, far: CpuId) -> String {
@@ -34,6 +35,8 @@ fn load(near: CpuId, far: CpuId) -> String {
         r#"{{"tasks": {{
             "alone": {{{fifo}, "cpus": [{near}], "run": 20, "sleep": 1900}},
             "alone-too": {{{fifo}, "cpus": [{far}], "run": 20, "sleep": 2100}},
+            "asks": {{{fifo}, "cpus": [{near}], "run": 20, "sem_post": "asked", "sleep": 1300}},
+            "asked": {{{fifo}, "cpus": [{far}], "sem_wait": "asked", "run": 10}},
             "busy": {{"cpus": [{far}], "delay": 1000000, "run": 100000000}},
             "poster": {{"instance": 2, "cpus": [{near}], "delay": 1000000, "loop": -1,
                        "run": 300, "sem_post": "far", "run2": 400, "sem_post2": "near"}},
@@ -79,8 +82,12 @@ pub fn calibrate() -> Result<Calibrated> {
 
 /// Sets a cost of the machine to what was measured.
 fn apply(costs: &mut Costs, found: &SeenCost) {
+    if found.name == "idle_exit_ns" {
+        costs.remote_idle_exit_ns = found.cost;
+    }
     let cost = match found.name {
         "idle_exit_ns" => &mut costs.idle_exit_ns,
+        "remote_idle_exit_ns" => &mut costs.remote_idle_exit_ns,
         "wakeup_to_switch_ns" => &mut costs.wakeup_to_switch_ns,
         "timer_to_switch_ns" => &mut costs.timer_to_switch_ns,
         "own_wakeup_to_switch_ns" => &mut costs.own_wakeup_to_switch_ns,
@@ -98,7 +105,7 @@ mod tests {
     fn the_load_is_one_for_any_two_cpus_and_for_one() {
         for (near, far) in [(0, 1), (3, 7), (2, 2)] {
             let load = schedlab_workload::parse(load(near, far).as_bytes(), Path::new("x")).unwrap();
-            assert_eq!((load.tasks.len(), load.warnings.len()), (6, 0));
+            assert_eq!((load.tasks.len(), load.warnings.len()), (8, 0));
         }
     }
 
@@ -109,5 +116,8 @@ mod tests {
         let mut costs = Costs::none();
         apply(&mut costs, &found);
         assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (cost, Cost::Fixed(0)));
+        assert_eq!(costs.remote_idle_exit_ns, cost, "nothing else is known");
+        apply(&mut costs, &SeenCost { name: "remote_idle_exit_ns", cost: 900.into(), ..found });
+        assert_eq!((costs.idle_exit_ns, costs.remote_idle_exit_ns), (cost, Cost::Fixed(900)));
     }
 }

@@ -171,7 +171,8 @@ fn calibrated(
     done(&format!("{} on {}: calibration", kernel.name(), machine.name));
     let (mut setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
     setup.machine.name.clone_from(&machine.name);
-    setup.machine.costs.blocking_call_ns = calls::median(&intervals.finish()).unwrap_or(0);
+    let costs = &mut setup.machine.costs;
+    (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&intervals.finish());
     Ok((setup, remarks))
 }
 

@@ -127,20 +127,23 @@ macro_rules! costs_file {
             #[must_use]
             pub fn costs(&self) -> Costs {
                 let default = Costs::measured();
-                Costs {
+                let costs = Costs {
                     $($time: self.$time.unwrap_or(default.$time),)*
                     $($key: self.$key.unwrap_or(default.$key)),*
-                }
+                };
+                Costs { remote_idle_exit_ns: self.remote_idle_exit_ns.unwrap_or(costs.idle_exit_ns), ..costs }
             }
 
             /// Those that are not the defaults.
             #[must_use]
             pub fn of(costs: &Costs) -> Self {
                 let default = Costs::measured();
-                Self {
+                let remote = costs.remote_idle_exit_ns;
+                let given = Self {
                     $($time: (costs.$time != default.$time).then_some(costs.$time),)*
-                    $($key: (costs.$key != default.$key).then_some(costs.$key)),*
-                }
+                    $($key: (costs.$key != default.$key).then_some(costs.$key),)*
+                };
+                Self { remote_idle_exit_ns: (remote != costs.idle_exit_ns).then_some(remote), ..given }
             }
 
             /// The keys that are given, with their values.
@@ -191,8 +194,11 @@ costs_file! {
         /// The time from a running task's change of its own nice level or policy to the switch that it causes, in ns
         /// (default 15000).
         change_to_switch_ns,
-        /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
+        /// The time to leave idle, from a wake-up by an interrupt on the idle CPU to the task's first instruction, in
+        /// ns (default 2000).
         idle_exit_ns,
+        /// The same from a wake-up on another CPU, in ns (default: the same).
+        remote_idle_exit_ns,
     }
     /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them
     /// (default 0).
@@ -201,6 +207,9 @@ costs_file! {
     context_switch_ns <= 1_000_000_000,
     /// CPU time that a system call in which it is blocked takes from a task, beyond its bursts, in ns (default 0).
     blocking_call_ns <= 1_000_000_000,
+    /// CPU time that a system call takes from the task that wakes another one in it, beyond its bursts, in ns for each
+    /// task that it wakes (default 0).
+    waking_call_ns <= 1_000_000_000,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default
     /// 76).
     llc_refill_ns_per_kib <= 1_000_000,

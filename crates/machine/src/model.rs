@@ -33,8 +33,10 @@ pub struct Costs {
     pub tick_to_switch_ns: Cost,
     /// The time from a running task's change of its own nice level or policy to the switch that it causes.
     pub change_to_switch_ns: Cost,
-    /// The time to leave idle, from the wake-up to the task's first instruction.
+    /// The time to leave idle, from a wake-up by an interrupt on the idle CPU itself to the task's first instruction.
     pub idle_exit_ns: Cost,
+    /// The same from a wake-up on another CPU.
+    pub remote_idle_exit_ns: Cost,
     /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them.
     pub jitter_percent: u64,
     /// CPU time that a context switch takes from the next task, in addition to its bursts.
@@ -42,6 +44,9 @@ pub struct Costs {
     /// CPU time that a system call in which a task is blocked takes from it, in addition to its bursts: that before it
     /// leaves its CPU and that after it has got one again.
     pub blocking_call_ns: Nanos,
+    /// CPU time that a system call takes from the task that wakes another one in it, in addition to its bursts, for
+    /// each task that it wakes.
+    pub waking_call_ns: Nanos,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches.
     pub llc_refill_ns_per_kib: Nanos,
     /// The time to reload 1 KiB of a working set from the local node's memory into the caches.
@@ -82,6 +87,7 @@ impl Costs {
             self.tick_to_switch_ns,
             self.change_to_switch_ns,
             self.idle_exit_ns,
+            self.remote_idle_exit_ns,
         ];
         self.jitter_percent > 0 || times.iter().any(Cost::varies)
     }
@@ -103,10 +109,12 @@ impl Costs {
             // A recorded or calibrated burst already contains it. On a Xeon X5550 it takes some 1.3 us (B. Sigoure,
             // "How long does it take to make a context switch?", 2010).
             context_switch_ns: 0,
-            // So does it contain this, which a written one does not.
+            // So does it contain these, which a written one does not.
             blocking_call_ns: 0,
+            waking_call_ns: 0,
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: Cost::Fixed(2_000),
+            remote_idle_exit_ns: Cost::Fixed(2_000),
             jitter_percent: 0,
             // 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010). Four outstanding
             // misses are assumed: a stream has ten, a chain of pointers one.

@@ -290,7 +290,11 @@ impl Core {
     pub fn resched(&mut self, cpu: CpuId) {
         let costs = &self.machine.costs;
         let cost = match self.cause {
-            _ if self.cpus[cpu as usize].curr.is_none() => &costs.idle_exit_ns,
+            _ if self.cpus[cpu as usize].curr.is_none() => match self.cause {
+                Cause::Wakeup if self.interrupted.is_none_or(|here| here == cpu) => &costs.idle_exit_ns,
+                Cause::Tick if self.tick_cpu == cpu => &costs.idle_exit_ns,
+                _ => &costs.remote_idle_exit_ns,
+            },
             Cause::Tick => &costs.tick_to_switch_ns,
             Cause::Task if cpu == self.acting => &costs.own_wakeup_to_switch_ns,
             Cause::Change if cpu == self.acting => &costs.change_to_switch_ns,

@@ -149,6 +149,8 @@ pub(crate) struct Engine<'a, S> {
     /// Whether a tick that does nothing but end a turn needs no instant of its own ([`Due`](crate::Due)): nobody asks
     /// what happens at it, and no other tick, interrupt or draw comes before the switch.
     folds: bool,
+    /// How many tasks the operation that is executed has woken on behalf of the running task.
+    woken: u32,
     /// Whether some task reads its CPU clock.
     polls: bool,
     checks: Checks,
@@ -198,6 +200,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             affinities: hotplug::Notes::default(),
             inheritance: options.inheritance.filter(|_| load.inherits),
             folds,
+            woken: 0,
             polls: load.reads_clocks(),
             checks: Checks::default(),
         }

@@ -9,12 +9,14 @@ mod parse;
 mod place;
 pub mod plan;
 pub mod presets;
+mod recorded;
 mod write;
 
 pub use describe::time;
 pub use load::{load, load_strictly};
 pub use model::*;
 pub use parse::{parse, parse_strictly, path_of};
+pub use recorded::{Recorded, SeenCosts};
 pub use write::write;
 
 /// The JSON Schema of a workload.

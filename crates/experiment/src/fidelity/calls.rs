@@ -1,8 +1,8 @@
-//! What a system call takes in which a task is blocked: by how much the bursts of the tasks that show it are longer
-//! than they were written.
+//! What a system call takes in which a task is blocked, or wakes another one: by how much the bursts of the tasks that
+//! show it are longer than they were written.
 
 use super::figures::key_of;
-use super::loads::{PULSE, PULSES};
+use super::loads::{PULSE, PULSES, WAKER};
 use schedlab_base::Nanos;
 use schedlab_measure::intervals::{Interval, Table};
 use schedlab_measure::lanes::Doing;
@@ -10,9 +10,15 @@ use schedlab_measure::lanes::Doing;
 /// So many bursts at least show it.
 const FEWEST: usize = 16;
 
-/// The median, as the calibration's recording shows it; nothing where too few bursts do.
-pub(super) fn median(table: &Table) -> Option<Nanos> {
-    let pulses = (0..).zip(&table.tasks).filter(|(_, task)| key_of(&task.name, &PULSES).is_some());
+/// Both, in this order, as the calibration's recording shows them in the median; 0 where too few bursts do.
+pub(super) fn medians(table: &Table) -> (Nanos, Nanos) {
+    let blocking = longer(table, &PULSES).unwrap_or(0);
+    (blocking, longer(table, &[WAKER]).map_or(0, |both| both.saturating_sub(blocking)))
+}
+
+/// By how much the bursts of these tasks are longer than [`PULSE`], in the median.
+fn longer(table: &Table, names: &[&str]) -> Option<Nanos> {
+    let pulses = (0..).zip(&table.tasks).filter(|(_, task)| key_of(&task.name, names).is_some());
     let mut longer: Vec<Nanos> = pulses
         .flat_map(|(slot, _)| bursts(table.rows.iter().filter(move |row| row.task == slot)))
         .map(|burst| burst.saturating_sub(PULSE))
@@ -60,11 +66,35 @@ mod tests {
                     switch(431_000 + round % 3 * 1_000, (7, sleeping), 0),
                 ]);
             }
-            median(&intervals.finish())
+            longer(&intervals.finish(), &PULSES)
         };
         assert_eq!(of(22, "pulse-3"), Some(31_000));
         assert_eq!(of(22, "bound"), Some(31_000));
         assert_eq!(of(22, "idle"), None, "it computes for longer");
         assert_eq!(of(12, "bound"), None, "too few");
+    }
+
+    #[test]
+    fn a_call_that_wakes_takes_what_its_bursts_are_longer_than_others() {
+        let mut intervals = Intervals::new(&Meta::default());
+        let tasks = [(7, "bound", 240_000), (8, WAKER, 265_000)];
+        for (tid, name, _) in tasks {
+            intervals.name(&NameRecord { time: 0, tid, comm: name.to_owned(), tgid: None, cgroup: None });
+        }
+        for round in 0..20 {
+            for (at, (tid, _, took)) in (0u64..).zip(tasks) {
+                let begin = round * 4_000_000 + at * 1_000_000;
+                let at = |time, what| Event { time: begin + time, cpu: 0, what };
+                let switch = |time, prev, prev_state, next| {
+                    at(time, Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 })
+                };
+                intervals.events(&[
+                    at(0, Payload::Wakeup { tid, prio: 120, target: 0 }),
+                    switch(1_000, 0, TaskState::Runnable, tid),
+                    switch(1_000 + took, tid, TaskState::Sleeping, 0),
+                ]);
+            }
+        }
+        assert_eq!(medians(&intervals.finish()), (40_000, 25_000));
     }
 }

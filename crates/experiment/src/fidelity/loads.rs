@@ -149,10 +149,13 @@ fn pipeline(n: u32) -> String {
 
 /// The tasks of [`CALIBRATION`] that do nothing but wake up, compute for so long, and sleep.
 pub(super) const PULSES: [&str; 2] = ["bound", "pulse"];
+/// The one that wakes another one before it sleeps.
+pub(super) const WAKER: &str = "waker";
 pub(super) const PULSE: Nanos = 200_000;
 
-/// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs, one that preempts another, and one
-/// that preempts the task that woke it.
+/// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs by timers, one that preempts another,
+/// and one that preempts the task that woke it; less often, as a virtual machine leaves idle the sooner the more it has
+/// to do, tasks that wake others, here and on another CPU.
 pub(super) const CALIBRATION: Load = Load {
     name: "calibration",
     meaning: "",
@@ -167,10 +170,20 @@ pub(super) const CALIBRATION: Load = Load {
         let calls: String = (0..20).map(call).collect();
         let victim = tasks("idle", 1, idle, &(calls + r#""sleep": 20000"#));
         let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
-        let mut all = vec![pulse(PULSES[0], 1, r#""cpus": [0],"#), victim, called];
+        let wakes = format!(r#""run": {}, "sem_post": "poke", "sleep": {{ "mean": 20000, "sd": 2000 }}"#, PULSE / 1000);
+        let waker = tasks(WAKER, 1, r#""cpus": [0],"#, &wakes);
+        let poked = tasks("poked", 1, idle, r#""sem_wait": "poke", "run": 50"#);
+        let mut all = vec![pulse(PULSES[0], 1, r#""cpus": [0],"#), waker, poked, victim, called];
         // A pulse that is free seldom wakes up on the CPU of the victim.
         if n > 1 {
             all.insert(0, pulse(PULSES[1], n.div_ceil(2), ""));
+            // Not all machines show how each of their CPUs leaves idle.
+            for (near, far) in [(0, 1), (1, 0)] {
+                let asks = format!(r#""run": 300, "sem_post": "ask-{far}", "sleep": {{ "mean": 15000, "sd": 2000 }}"#);
+                let asked = format!(r#""sem_wait": "ask-{far}", "run": 50"#);
+                all.push(tasks(&format!("asks-{far}"), 1, &format!(r#""cpus": [{near}],"#), &asks));
+                all.push(tasks(&format!("asked-{far}"), 1, &format!(r#""cpus": [{far}],"#), &asked));
+            }
         }
         join(&all)
     },

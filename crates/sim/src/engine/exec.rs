@@ -56,6 +56,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.exit(cpu, p);
                 return Ok(());
             };
+            self.woken = 0;
             let did = self.execute(cpu, p, op)?;
             if !matches!(did, Did::Retry | Did::MovedFirst) && !self.processes[p as usize].relock {
                 self.processes[p as usize].pc += 1;
@@ -65,6 +66,10 @@ impl<S: Scheduler> Engine<'_, S> {
                     // A spinlock is released in user mode.
                     if !matches!(op, Op::SpinUnlock(_)) {
                         self.cx.return_to_user(cpu);
+                    }
+                    let call = Nanos::from(self.woken) * self.cx.machine().costs.waking_call_ns;
+                    if call > 0 {
+                        return self.finish_call(cpu, p, call);
                     }
                     if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
                         // Preempted on return from the kernel, before its next operation.
@@ -95,6 +100,14 @@ impl<S: Scheduler> Engine<'_, S> {
     fn stay_in_kernel(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         let rest = self.cx.call_ends - self.cx.now;
         self.processes[p as usize].begin(Burst::Time, rest);
+        self.go_on(cpu, p)
+    }
+
+    /// The running task has woken others, which takes its CPU so long in addition to its bursts.
+    #[cold]
+    fn finish_call(&mut self, cpu: CpuId, p: TaskId, call: Nanos) -> Result<()> {
+        let until_preempted = self.cx.call_ends.saturating_sub(self.cx.now);
+        self.processes[p as usize].begin(Burst::Time, call.max(until_preempted));
         self.go_on(cpu, p)
     }
 

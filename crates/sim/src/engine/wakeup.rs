@@ -30,6 +30,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let Task { attributes, cpu: prev, .. } = *self.cx.task(p);
         let prio = attributes.prio();
         let from = waker.map_or(prev, |w| self.cx.task(w).cpu);
+        self.woken += u32::from(waker.is_some());
         let process = &mut self.processes[p as usize];
         if process.wait == Wait::Nothing {
             process.started = self.cx.now;

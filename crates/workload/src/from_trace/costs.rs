@@ -57,6 +57,7 @@ pub(super) struct CostsSeen {
     /// The context in which the task's wake-up was requested, of those that are not complete.
     contexts: Vec<Context>,
     from_idle: Times,
+    from_idle_elsewhere: Times,
     from_other_cpu: Times,
     from_interrupt: Times,
     from_running_task: Times,
@@ -96,6 +97,7 @@ impl CostsOf {
         let seen = &self.0.observer;
         let samples = [
             ("idle_exit_ns", &seen.from_idle),
+            ("remote_idle_exit_ns", &seen.from_idle_elsewhere),
             ("wakeup_to_switch_ns", &seen.from_other_cpu),
             ("timer_to_switch_ns", &seen.from_interrupt),
             ("own_wakeup_to_switch_ns", &seen.from_running_task),
@@ -130,6 +132,7 @@ impl CostsSeen {
         let cost = |sample: &Times| sample.cost().filter(|_| sample.seen() >= FEWEST);
         SeenCosts {
             idle_exit_ns: cost(&self.from_idle),
+            remote_idle_exit_ns: cost(&self.from_idle_elsewhere),
             wakeup_to_switch_ns: cost(&self.from_other_cpu),
             timer_to_switch_ns: cost(&self.from_interrupt),
             own_wakeup_to_switch_ns: cost(&self.from_running_task),
@@ -180,7 +183,9 @@ impl Observer for CostsSeen {
         let Some(woken) = cpu.woken.take().filter(seen) else { return };
         let cost = delay.end.saturating_sub(woken.at);
         let sample = match (woken.ran, woken.from) {
-            (None, _) => &mut self.from_idle,
+            (None, Origin::Interrupt) => &mut self.from_idle,
+            // A task that woke it was on another CPU, even if this one did the rest, in an interrupt.
+            (None, Origin::OtherCpu | Origin::RunningTask) => &mut self.from_idle_elsewhere,
             (Some(victim), _) if cpu.preempted != Some(victim) || victim == task || cost >= PROMPT => return,
             (Some(_), Origin::OtherCpu) => &mut self.from_other_cpu,
             (Some(_), Origin::Interrupt) => &mut self.from_interrupt,

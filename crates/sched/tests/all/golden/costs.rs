@@ -72,6 +72,39 @@ fn a_task_pays_for_each_call_in_which_it_is_blocked() {
     }
 }
 
+/// A call that wakes two tasks takes twice as long as one that wakes one, and one that wakes none takes nothing. Where
+/// the woken task preempts the waker later than that, the call ends then.
+#[test]
+fn a_task_pays_for_each_task_that_it_wakes() {
+    let waits = |name: &str| pinned(once(name, vec![Op::Suspend(0), run(1)]), 1);
+    let waker = pinned(once("waker", vec![run(2), Op::Resume(0), run(2), Op::SemPost(0), run(2)]), 0);
+    let load = Load {
+        tasks: vec![waker, waits("first"), waits("second")],
+        suspensions: vec!["s".to_owned()],
+        sems: vec!["nobody waits for it".to_owned()],
+        ..Load::default()
+    };
+    for kernel in KERNELS.iter().filter(|kernel| !kernel.lacks(Feature::Smp)) {
+        let mut machine = bare("2");
+        machine.costs.waking_call_ns = 30_000;
+        let accounts = simulate(kernel.name, &machine, &load, &[], 1_000 * MS);
+        let ran = ["waker", "first", "second"].map(|name| accounts.named(name).run);
+        assert_eq!(ran, [6 * MS + 60_000, MS, MS], "{}", kernel.name);
+    }
+    let mut urgent = once("urgent", vec![Op::SemWait(0), run(3)]);
+    (urgent.initial.policy, urgent.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
+    let waker = once("waker", vec![run(1), Op::SemPost(0), sleep(9)]);
+    let load = Load { tasks: vec![waker, urgent], sems: vec!["sem".to_owned()], ..Load::default() };
+    let lane_of = |waking_call_ns, own_wakeup_to_switch_ns: Nanos| {
+        let mut machine = bare("1");
+        machine.costs.waking_call_ns = waking_call_ns;
+        machine.costs.own_wakeup_to_switch_ns = own_wakeup_to_switch_ns.into();
+        lane(&simulate("linux-6.12", &machine, &load, &[], 100 * MS), 0)
+    };
+    assert_eq!(lane_of(100_000, 40_000), "0 urgent, 0 waker, 1.04 urgent, 4.04 waker, 4.1 -, 13.1 waker, 13.1 -");
+    assert_eq!(lane_of(10_000, 40_000), "0 urgent, 0 waker, 1.04 urgent, 4.04 waker, 4.04 -, 13.04 waker, 13.04 -");
+}
+
 #[test]
 fn a_move_costs_the_more_the_farther_it_goes() {
     let machine = Machine { costs: Costs { remote_percent: 100, ..Costs::none() }, ..cached(two_nodes()) };
@@ -308,5 +341,28 @@ fn leaving_idle_varies_as_the_machine_says() {
             assert!(drawn.abs_diff(expected) * 8 < expected, "{kernel}: {percent}% is {drawn}, not {expected}");
         }
         assert!(sorted[0] >= QUANTILES[0] && *sorted.last().unwrap() <= QUANTILES[8], "{kernel}");
+    }
+}
+
+/// A task on another CPU wakes one onto an idle CPU sooner than a timer there does, if the machine says so; without a
+/// time of its own, it takes as long.
+#[test]
+fn leaving_idle_may_cost_otherwise_if_another_cpu_wakes() {
+    let asks = pinned(once("asks", vec![run(2), Op::SemPost(0), run(5)]), 0);
+    let asked = pinned(once("asked", vec![Op::SemWait(0), run(1), sleep(2), run(1)]), 1);
+    let load = Load { tasks: vec![asks, asked], sems: vec!["sem".to_owned()], ..Load::default() };
+    for kernel in KERNELS.iter().filter(|kernel| !kernel.lacks(Feature::Smp)) {
+        let lane_of = |own: Nanos, remote: Option<Nanos>| {
+            let mut file = MachineFile::flat("m", 1, 2, 1);
+            (file.costs.idle_exit_ns, file.costs.remote_idle_exit_ns) = (Some(own.into()), remote.map(Cost::Fixed));
+            let built = file.build().expect("a machine").costs;
+            let mut machine = bare("2");
+            (machine.costs.idle_exit_ns, machine.costs.remote_idle_exit_ns) =
+                (built.idle_exit_ns, built.remote_idle_exit_ns);
+            lane(&simulate(kernel.name, &machine, &load, &[], 100 * MS), 1)
+        };
+        let (own, same) = (lane_of(30_000, Some(10_000)), lane_of(30_000, None));
+        assert!(own.ends_with("2.01 asked, 3.01 -, 5.04 asked, 6.04 -"), "{}: {own}", kernel.name);
+        assert!(same.ends_with("2.03 asked, 3.03 -, 5.06 asked, 6.06 -"), "{}: {same}", kernel.name);
     }
 }

@@ -153,6 +153,7 @@ fn events_of(kernel: &str) -> usize {
             _ => schedlab_machine::load("2x2x1").expect("a machine"),
         };
         machine.costs.own_wakeup_to_switch_ns = (7_000 * (seed % 2)).into();
+        machine.costs.waking_call_ns = 4_000 * (seed % 5 / 3);
         if seed % 3 == 0 {
             machine.costs.timer_to_switch_ns =
                 Cost::Varying([0, 1_000, 2_000, 3_000, 4_000, 9_000, 20_000, 50_000, 90_000]);

@@ -62,6 +62,24 @@ fn a_cpu_whose_idle_task_is_not_seen_to_leave_shows_no_cost() {
 }
 
 #[test]
+fn leaving_idle_costs_otherwise_if_another_cpu_wakes() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        s.wake_in(Context::HardIrq, t, 1, 1, 2).switch(t + 7, 1, 0, Runnable, 2).switch(t + 20, 1, 2, Sleeping, 0);
+        // The idle CPU is told, and does the rest of the wake-up itself.
+        s.at(t + 40, 0, Payload::Waking { tid: 3, prio: 120, target: 1, waker: 1, context: Context::Task });
+        s.at(t + 41, 1, Payload::Wakeup { tid: 3, prio: 120, target: 1 });
+        s.switch(t + 44, 1, 0, Runnable, 3).switch(t + 60, 1, 3, Sleeping, 0);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+    assert_eq!((costs.idle_exit_ns, costs.remote_idle_exit_ns), (Some(fixed(7)), Some(fixed(3))));
+}
+
+#[test]
 fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
     let mut s = Script::default();
     s.switch(0, 0, 0, Runnable, 1);
