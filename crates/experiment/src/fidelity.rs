@@ -2,7 +2,7 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up and a call that blocks cost there, which a load of its own shows (`CALIBRATION`). Of
+//! machine, and what a wake-up and calls cost there, which loads of their own show (`WAKE_UPS`, `CALLS`). Of
 //! each run it is given when and where each task of the load began (`start`), what ran beside them (`others`), and
 //! nothing else.
 
@@ -22,10 +22,10 @@ use crate::backend::vm::ONE_CLOCK;
 use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
-use loads::{CALIBRATION, LOADS, Load};
+use loads::{CALLS, LOADS, Load, WAKE_UPS};
 use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
-use schedlab_measure::intervals::Intervals;
+use schedlab_measure::intervals::{Intervals, Table};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
@@ -153,26 +153,34 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
 #[must_use]
 pub fn steps(question: &Question) -> u64 {
     let loads = if question.loads.is_empty() { LOADS.len() } else { question.loads.len() } as u64;
-    (question.kernels.len() * question.machines.len()) as u64 * (1 + 2 * loads * question.repeats)
+    (question.kernels.len() * question.machines.len()) as u64 * (2 + 2 * loads * question.repeats)
 }
 
-/// Where the simulation takes place: as the recording of a load shows the kernel and its machine.
+/// Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take.
 fn calibrated(
     kernel: &dyn Real,
     machine: &Machine,
     duration: Nanos,
     done: &dyn Fn(&str),
 ) -> Result<(Setup, Vec<String>)> {
-    let request = request(kernel, machine, &CALIBRATION, (duration, 1))?;
-    let mut source = kernel.recording(&request)?.open()?;
-    let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
-    source.run(&mut (&mut builder, &mut intervals))?;
-    let model = builder.finish(&from_trace::Options::default())?;
-    done(&format!("{} on {}: calibration", kernel.name(), machine.name));
-    let (mut setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
+    let recorded = |load: &Load| -> Result<(Setup, Vec<String>, Table)> {
+        let mut source = kernel.recording(&request(kernel, machine, load, (duration, 1))?)?.open()?;
+        let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
+        source.run(&mut (&mut builder, &mut intervals))?;
+        let model = builder.finish(&from_trace::Options::default())?;
+        done(&format!("{} on {}: {}", kernel.name(), machine.name, load.name));
+        let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
+        Ok((setup, remarks, intervals.finish()))
+    };
+    let (mut setup, remarks, _) = recorded(&WAKE_UPS)?;
+    let (other, _, table) = recorded(&CALLS)?;
     setup.machine.name.clone_from(&machine.name);
     let costs = &mut setup.machine.costs;
-    (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&intervals.finish());
+    let remote = other.machine.costs.remote_idle_exit_ns;
+    if remote != other.machine.costs.idle_exit_ns {
+        costs.remote_idle_exit_ns = remote;
+    }
+    (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
     Ok((setup, remarks))
 }
 

@@ -147,43 +147,58 @@ fn pipeline(n: u32) -> String {
     join(&[of("source", &source), of("middle", &middle), of("sink", &sink)])
 }
 
-/// The tasks of [`CALIBRATION`] that do nothing but wake up, compute for so long, and sleep.
+/// The tasks of [`WAKE_UPS`] and [`CALLS`] that do nothing but wake up, compute for so long, and sleep.
 pub(super) const PULSES: [&str; 2] = ["bound", "pulse"];
-/// The one that wakes another one before it sleeps.
+/// The one of [`CALLS`] that wakes another one before it sleeps.
 pub(super) const WAKER: &str = "waker";
 pub(super) const PULSE: Nanos = 200_000;
 
+/// Tasks that compute for [`PULSE`] on the first CPU, do something more, and sleep for some 8 ms: long enough for an
+/// idle CPU to stop its tick, as in the loads that sleep.
+fn pulse(name: &str, instances: u32, props: &str, more: &str) -> String {
+    let run = PULSE / 1000;
+    tasks(name, instances, props, &format!(r#""run": {run}, {more} "sleep": {{ "mean": 8000, "sd": 1500 }}"#))
+}
+
+const FIRST_CPU: &str = r#""cpus": [0],"#;
+const IDLE_ON_THE_FIRST_CPU: &str = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
+
 /// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs by timers, one that preempts another,
-/// and one that preempts the task that woke it; less often, as a virtual machine leaves idle the sooner the more it has
-/// to do, tasks that wake others, here and on another CPU.
-pub(super) const CALIBRATION: Load = Load {
+/// and one that preempts the task that woke it.
+pub(super) const WAKE_UPS: Load = Load {
     name: "calibration",
     meaning: "",
     tasks: |n| {
-        let pulse = |name, instances, props| {
-            let run = PULSE / 1000;
-            let events = format!(r#""run": {run}, "sleep": {{ "mean": 3000, "sd": 500 }}"#);
-            tasks(name, instances, props, &events)
-        };
-        let idle = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
         let call = |n| format!(r#""run{n}": 1000, "sem_post{n}": "call", "#);
         let calls: String = (0..20).map(call).collect();
-        let victim = tasks("idle", 1, idle, &(calls + r#""sleep": 20000"#));
-        let called = tasks("called", 1, r#""cpus": [0],"#, r#""sem_wait": "call", "run": 100"#);
-        let wakes = format!(r#""run": {}, "sem_post": "poke", "sleep": {{ "mean": 20000, "sd": 2000 }}"#, PULSE / 1000);
-        let waker = tasks(WAKER, 1, r#""cpus": [0],"#, &wakes);
-        let poked = tasks("poked", 1, idle, r#""sem_wait": "poke", "run": 50"#);
-        let mut all = vec![pulse(PULSES[0], 1, r#""cpus": [0],"#), waker, poked, victim, called];
+        let victim = tasks("idle", 1, IDLE_ON_THE_FIRST_CPU, &(calls + r#""sleep": 20000"#));
+        let called = tasks("called", 1, FIRST_CPU, r#""sem_wait": "call", "run": 100"#);
+        let mut all = vec![pulse(PULSES[0], 1, FIRST_CPU, ""), victim, called];
         // A pulse that is free seldom wakes up on the CPU of the victim.
         if n > 1 {
-            all.insert(0, pulse(PULSES[1], n.div_ceil(2), ""));
-            // Not all machines show how each of their CPUs leaves idle.
-            for (near, far) in [(0, 1), (1, 0)] {
-                let asks = format!(r#""run": 300, "sem_post": "ask-{far}", "sleep": {{ "mean": 15000, "sd": 2000 }}"#);
-                let asked = format!(r#""sem_wait": "ask-{far}", "run": 50"#);
-                all.push(tasks(&format!("asks-{far}"), 1, &format!(r#""cpus": [{near}],"#), &asks));
-                all.push(tasks(&format!("asked-{far}"), 1, &format!(r#""cpus": [{far}],"#), &asked));
-            }
+            all.insert(0, pulse(PULSES[1], n.div_ceil(2), "", ""));
+        }
+        join(&all)
+    },
+    rest: "",
+};
+
+/// What shows what tasks pay for system calls, and how an idle CPU is woken by another one. Apart from [`WAKE_UPS`]: a
+/// virtual machine leaves idle the sooner the more it has to do.
+pub(super) const CALLS: Load = Load {
+    name: "calibration of calls",
+    meaning: "",
+    tasks: |n| {
+        let waker = pulse(WAKER, 1, FIRST_CPU, r#""sem_post": "poke","#);
+        let poked = tasks("poked", 1, IDLE_ON_THE_FIRST_CPU, r#""sem_wait": "poke", "run": 50"#);
+        let mut all = vec![pulse(PULSES[0], 1, FIRST_CPU, ""), waker, poked];
+        // Not all machines show how each of their CPUs leaves idle.
+        for (near, far) in [(0, 1), (1, 0)].into_iter().filter(|_| n > 1) {
+            let on = |cpu: u32| format!(r#""cpus": [{cpu}],"#);
+            let asks = format!(r#""run": 300, "sem_post": "ask-{far}", "sleep": {{ "mean": 15000, "sd": 2000 }}"#);
+            let asked = format!(r#""sem_wait": "ask-{far}", "run": 50"#);
+            all.push(tasks(&format!("asks-{far}"), 1, &on(near), &asks));
+            all.push(tasks(&format!("asked-{far}"), 1, &on(far), &asked));
         }
         join(&all)
     },
@@ -196,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_load_is_a_workload_on_any_machine() {
-        for load in LOADS.iter().chain([&CALIBRATION]) {
+        for load in LOADS.iter().chain([&WAKE_UPS, &CALLS]) {
             for cpus in [1, 2, 12] {
                 let workload = load.workload(cpus).unwrap_or_else(|e| panic!("{}: {e}", load.name));
                 assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
