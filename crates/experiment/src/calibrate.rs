@@ -25,9 +25,9 @@ pub struct Calibrated {
     pub found: Vec<SeenCost>,
 }
 
-/// The tasks. In the first half, each of both CPUs has a task that sleeps and wakes alone, and one on the first CPU wakes
-/// one on the other, which is idle. In the second, both are busy as well: timers wake real-time tasks there, a task on
-/// the first CPU wakes one on the other and one on its own, and two tasks share the first CPU by ticks.
+/// The tasks. In the first half, each of both CPUs has a task that sleeps and wakes alone, and one on the first CPU
+/// wakes one on the other, which is idle. In the second, both are busy as well: timers wake real-time tasks there, a
+/// task on the first CPU wakes one on the other and one on its own, and two tasks share the first CPU by ticks.
 fn load(near: CpuId, far: CpuId) -> String {
     let fifo = r#""policy": "SCHED_FIFO", "priority": 40, "loop": -1"#;
     format!(
