@@ -46,6 +46,15 @@ impl Cost {
         Some(if least == most { Self::Fixed(least) } else { Self::Varying(quantiles) })
     }
 
+    /// What 0, 10, 25, 50, 75, 90, 95, 99 and 100% of the times do not exceed.
+    #[must_use]
+    pub fn quantiles(&self) -> [Nanos; QUANTILES] {
+        match self {
+            Self::Fixed(time) => [*time; QUANTILES],
+            Self::Varying(quantiles) => *quantiles,
+        }
+    }
+
     /// What half of the times do not exceed.
     #[inline]
     #[must_use]

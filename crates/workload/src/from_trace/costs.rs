@@ -105,8 +105,9 @@ impl CostsOf {
         ];
         let enough = samples.into_iter().filter(|(_, sample)| sample.seen() >= FEWEST);
         let cost = |(name, sample): (_, &Times)| {
-            let [p10_ns, median_ns, p90_ns] = [10, 50, 90].map(|percent| sample.percentile(percent));
-            Some(SeenCost { name, count: sample.seen(), p10_ns, median_ns, p90_ns, cost: sample.cost()? })
+            let cost = sample.cost()?;
+            let [_, p10_ns, _, median_ns, _, p90_ns, ..] = cost.quantiles();
+            Some(SeenCost { name, count: sample.seen(), p10_ns, median_ns, p90_ns, cost })
         };
         enough.filter_map(cost).collect()
     }
