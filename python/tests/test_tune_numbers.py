@@ -2,6 +2,7 @@
 
 import math
 import random
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -275,5 +276,9 @@ def test_limits_stop_a_command(tmp_path: Path) -> None:
     with pytest.raises(Stopped, match="watchdog command test"):
         run(f"rm {alive}; sleep 60", guard)
     assert guard.stopped
+    guard = Guard()
+    threading.Timer(0.3, guard.over.set).start()
+    with pytest.raises(Stopped, match="the search is over"):
+        run("sleep 60", guard)
     with pytest.raises(InputError, match=r"live\.watchdog: no-such-program"):
         run("true", Guard(("no-such-program",)))

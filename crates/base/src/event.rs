@@ -345,6 +345,17 @@ pub trait Sink {
     }
 }
 
+/// Looks at nothing.
+impl Sink for () {
+    fn events(&mut self, _: &[Event]) {}
+
+    fn name(&mut self, _: &NameRecord) {}
+
+    fn ignores(&self) -> Ignored {
+        Ignored::ALL
+    }
+}
+
 impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
     fn events(&mut self, batch: &[Event]) {
         self.0.events(batch);

@@ -32,6 +32,7 @@ pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;
 pub use prepare::Options;
+pub use procfs::available_kib;
 pub use recorder::{Ending, Output, Progress, Recorded, Recorder};
 pub use runnable::{Runnable, RunnableTask, online};
 pub use sched_attr::SchedAttr;

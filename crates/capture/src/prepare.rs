@@ -55,13 +55,7 @@ pub(crate) fn buffer_kib(asked: Option<u64>, cpus: u64) -> Result<u64> {
         }
         return Ok(kib);
     }
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|kib| kib.parse::<u64>().ok());
-    let share = available.map_or(BUFFER_KIB, |kib| kib / 16 / cpus.max(1));
+    let share = procfs::available_kib().map_or(BUFFER_KIB, |kib| kib / 16 / cpus.max(1));
     Ok(share.clamp(256, BUFFER_KIB))
 }
 

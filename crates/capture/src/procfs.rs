@@ -26,6 +26,14 @@ pub(crate) struct Task {
     pub(crate) cpu: CpuId,
 }
 
+/// The memory that is available, in KiB, if /proc says.
+#[must_use]
+pub fn available_kib() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
 /// All tasks by thread id. Tasks that end during the search are left out. Of a task that is among those `before`, which
 /// are sorted by id, only what is in its `stat` is read again.
 pub(crate) fn tasks(proc: &Path, before: &[Task]) -> Vec<Task> {

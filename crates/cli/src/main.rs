@@ -1,6 +1,7 @@
 //! The `schedlab` command. Each verb has its own file under `verbs/`.
 
 mod dispatch;
+mod jobs;
 mod kept;
 mod partial;
 mod selection;

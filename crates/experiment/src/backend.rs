@@ -104,6 +104,11 @@ pub trait Backend: Sync {
         false
     }
 
+    /// How many runs go on at once if so many are wanted. Where one would disturb the other, that is one.
+    fn at_once(&self, wanted: usize) -> usize {
+        if self.deterministic() { wanted } else { 1 }
+    }
+
     /// What of a machine it does not have, as a fragment of a sentence about an experiment.
     fn lacks(&self, machine: &Machine) -> Option<String> {
         let _ = machine;

@@ -85,7 +85,7 @@ pub struct How {
     pub keep: Option<PathBuf>,
     /// The command that runs one test again, up to the test itself.
     pub command: Vec<String>,
-    /// How many tests run at once.
+    /// How many tests run at once, where they do not disturb each other.
     pub threads: usize,
 }
 
@@ -104,7 +104,7 @@ pub fn run(tests: &[Test], subject: &Subject, how: &How, progress: &(dyn Fn(usiz
         order.sort_by(|a, b| shape(a).cmp(&shape(b)));
     }
     let one = |index: usize| judge::test(&tests[index], subject, how);
-    let outcomes = on_threads(&order, how.threads, &one, &tick)?;
+    let outcomes = on_threads(&order, subject.backend.at_once(how.threads), &one, &tick)?;
     let mut outcomes: Vec<_> = order.into_iter().zip(outcomes).collect();
     outcomes.sort_by_key(|(index, _)| *index);
     let (tested, refused): (Vec<Tested>, Vec<Option<Error>>) = outcomes.into_iter().map(|(_, outcome)| outcome).unzip();

@@ -43,6 +43,8 @@ pub struct Question {
     pub duration: Nanos,
     /// How often each load is run on each kernel, and simulated.
     pub repeats: u64,
+    /// How many runs go on at once, where they do not disturb each other.
+    pub threads: usize,
 }
 
 /// A kernel on a machine, and the simulation of it.
@@ -136,10 +138,10 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
         }
         let first = all.rows.len();
         for kernel in &question.kernels {
-            let (setup, remarks) = calibrated(&**kernel, machine, question.duration, done)?;
+            let (setup, remarks) = calibrated(question, &**kernel, machine, done)?;
             all.places.push(place(&**kernel, machine, &setup, remarks));
-            for load in &loads {
-                let (real, simulated) = both(question, &**kernel, machine, (load, &setup), done)?;
+            let runs = both(question, &**kernel, machine, (&loads, &setup), done)?;
+            for (load, (real, simulated)) in loads.iter().zip(runs) {
                 let about = (kernel.name(), machine.name.as_str(), load.name);
                 all.rows.extend(judged::rows(about, machine.cpus.len(), &real, &simulated));
             }
@@ -158,13 +160,13 @@ pub fn steps(question: &Question) -> u64 {
 
 /// Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take.
 fn calibrated(
+    question: &Question,
     kernel: &dyn Real,
     machine: &Machine,
-    duration: Nanos,
-    done: &dyn Fn(&str),
+    done: &(dyn Fn(&str) + Sync),
 ) -> Result<(Setup, Vec<String>)> {
-    let recorded = |load: &Load| -> Result<(Setup, Vec<String>, Table)> {
-        let mut source = kernel.recording(&request(kernel, machine, load, (duration, 1))?)?.open()?;
+    let recorded = |load: &'static Load| -> Result<(Setup, Vec<String>, Table)> {
+        let mut source = kernel.recording(&request(kernel, machine, load, (question.duration, 1))?)?.open()?;
         let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
         source.run(&mut (&mut builder, &mut intervals))?;
         let model = builder.finish(&from_trace::Options::default())?;
@@ -172,8 +174,8 @@ fn calibrated(
         let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
         Ok((setup, remarks, intervals.finish()))
     };
-    let (mut setup, remarks, _) = recorded(&WAKE_UPS)?;
-    let (other, _, table) = recorded(&CALLS)?;
+    let mut of = on_threads(&[&WAKE_UPS, &CALLS], kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
+    let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
     setup.machine.name.clone_from(&machine.name);
     let costs = &mut setup.machine.costs;
     let remote = other.machine.costs.remote_idle_exit_ns;
@@ -218,43 +220,52 @@ fn request(kernel: &dyn Real, machine: &Machine, load: &Load, (duration, seed): 
     })
 }
 
-/// The runs of a load on the real kernel, one after the other, and the simulations of it.
+/// The runs of a load on a real kernel, and the simulations of them.
+type Both = (Vec<Figures>, Vec<Figures>);
+
+/// Runs each load on the real kernel, and simulates what ran there.
 fn both(
     question: &Question,
     kernel: &dyn Real,
     machine: &Machine,
-    (load, setup): (&Load, &Setup),
+    (loads, setup): (&[&Load], &Setup),
     done: &(dyn Fn(&str) + Sync),
-) -> Result<(Vec<Figures>, Vec<Figures>)> {
-    let seeds: Vec<u64> = (1..=question.repeats).collect();
-    let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
-    let asked = request(kernel, machine, load, (question.duration, 0))?;
-    let keys: Vec<&str> = asked.workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    // Runs on a real kernel would disturb each other.
-    let ran = |seed: &u64| -> Result<(Figures, Workload)> {
-        let request = Request { seed: *seed, ..asked.clone() };
-        let recording = kernel.recording(&request)?;
+) -> Result<Vec<Both>> {
+    let repeats = question.repeats as usize;
+    let asked: Vec<Request> = loads
+        .iter()
+        .flat_map(|load| (1..=question.repeats).map(|seed| request(kernel, machine, load, (question.duration, seed))))
+        .collect::<Result<_>>()?;
+    let tell = |at: usize| done(&format!("{} on {}: {}", kernel.name(), machine.name, loads[at / repeats].name));
+    let keys = |at: usize| asked[at].workload.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<&str>>();
+    let ran = |at: usize| -> Result<(Figures, Workload)> {
+        let recording = kernel.recording(&asked[at])?;
         let others = others::of(&recording)?;
-        let figures = measured(&kernel.meta(&request), &keys, |sink| recording.replay(sink))?;
-        done(&what);
+        let figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
+        tell(at);
         Ok((figures, others))
     };
-    let real: Vec<(Figures, Workload)> = seeds.iter().map(ran).collect::<Result<_>>()?;
-    let simulated = |(seed, (run, others)): (&u64, &(Figures, Workload))| {
+    let every: Vec<usize> = (0..asked.len()).collect();
+    let real = on_threads(&every, kernel.at_once(question.threads), &ran, &|| {})?;
+    let simulated = |at: usize| {
+        let (run, others) = &real[at];
         let request = Request {
             kernel: setup.kernel.clone(),
             machine: setup.machine.clone(),
             set: setup.set.clone(),
-            workload: others::beside(begun_as(&asked.workload, &run.starts), others),
-            seed: *seed,
-            ..asked.clone()
+            workload: others::beside(begun_as(&asked[at].workload, &run.starts), others),
+            ..asked[at].clone()
         };
-        measured(&Sim.meta(&request), &keys, |sink| Sim.run(&request, sink))
+        let figures = measured(&Sim.meta(&request), &keys(at), |sink| Sim.run(&request, sink));
+        tell(at);
+        figures
     };
-    let begun: Vec<_> = seeds.iter().zip(&real).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simulated = on_threads(&begun, threads, &simulated, &|| done(&what))?;
-    Ok((real.into_iter().map(|(figures, _)| figures).collect(), simulated))
+    let mut simulated = on_threads(&every, question.threads, &simulated, &|| {})?.into_iter();
+    let mut real = real.into_iter().map(|(figures, _)| figures);
+    Ok(loads
+        .iter()
+        .map(|_| (real.by_ref().take(repeats).collect(), simulated.by_ref().take(repeats).collect()))
+        .collect())
 }
 
 /// The figures of the tasks with these keys in a run.

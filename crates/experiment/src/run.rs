@@ -182,9 +182,9 @@ pub(crate) fn trace_name(text: &str) -> String {
     format!("{}.arrows", name.trim_start_matches('.'))
 }
 
-/// Runs all jobs on the backend with all seeds of their experiments, by `threads` threads, and writes their traces into
-/// the folder `keep` if there is one; `done` is called with the number of runs finished. The results stand in the order
-/// kernel, point, seed, the experiments in theirs.
+/// Runs all jobs on the backend with all seeds of their experiments, up to `threads` at once, and writes their traces
+/// into the folder `keep` if there is one; `done` is called with the number of runs finished. The results stand in the
+/// order kernel, point, seed, the experiments in theirs.
 ///
 /// # Errors
 /// The first job's, in the order of the plan, that fails.
@@ -198,6 +198,7 @@ pub fn run_all(
     let all = || (0..jobs.len()).flat_map(|job| (0..seeds(job).len()).map(move |k| (job, k)));
     let first: Vec<(usize, usize)> = all().filter(|(_, k)| *k < 2).collect();
     let mut results: BTreeMap<(usize, usize), Done> = BTreeMap::new();
+    let threads = backend.at_once(threads);
     let run = |(job, k): (usize, usize)| jobs[job].run(seeds(job)[k], backend, keep);
     for (at, done) in first.iter().zip(on_threads(&first, threads, &run, &|| done(1))?) {
         results.insert(*at, done);

@@ -7,7 +7,6 @@
 mod common;
 
 use common::{cpu_time, load};
-use schedlab_base::{Event, NameRecord, Sink};
 use schedlab_machine::Costs;
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Amount, Load, Op, Start};
@@ -22,14 +21,6 @@ const YIELDS: u64 = 60_000;
 /// The number of runs, of which the fastest counts.
 const TIMES: usize = 5;
 
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn events(&mut self, _: &[Event]) {}
-
-    fn name(&mut self, _: &NameRecord) {}
-}
-
 /// Returns the least CPU time of a run with this many yields, in ns.
 fn cost(kernel: &str, load: &Load, yields: u64) -> f64 {
     let kernel = find(kernel).expect("a kernel");
@@ -40,7 +31,7 @@ fn cost(kernel: &str, load: &Load, yields: u64) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..TIMES {
         let start = cpu_time();
-        kernel.simulate(&machine, load, &values, &how, &mut Nowhere).expect("a run");
+        kernel.simulate(&machine, load, &values, &how, &mut ()).expect("a run");
         best = best.min(cpu_time() - start);
     }
     best

@@ -56,7 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--force", action="store_true", help="overwrite these files if they exist")
     add("--storage", metavar="FILE|URL", help="where trials are kept, to go on later (default: STUDY.trials)")
     add("--fresh", action="store_true", help="forget the trials that are kept, and begin anew")
-    add("-j", "--jobs", type=int, default=0, metavar="N", help="simulations at once (default: one for each core)")
+    add(
+        "-j",
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="runs at once that do not disturb each other (default: one for each core)",
+    )
     add("--cluster", metavar="ADDRESS", help="simulate on a Dask cluster (tcp://host:8786)")
     add("--restore", action="store_true", help="put back the tunables of this machine that a killed search left")
     add("--schema", action="store_true", help="print the JSON Schema of a study")

@@ -13,7 +13,7 @@ from typing import Any
 from schedlab._native import InputError
 from schedlab.sweeping import cluster
 from schedlab.tuning import catalogue, confirm, kept, racing, screen, simulated, space
-from schedlab.tuning.guard import Guard
+from schedlab.tuning.guard import Guard, available
 from schedlab.tuning.home import home
 from schedlab.tuning.objective import Run
 from schedlab.tuning.progress import Progress
@@ -26,6 +26,9 @@ from schedlab.tuning.tune import Found, Interrupted, Tuning
 
 # The order in which --cycle takes the groups; others follow.
 _GROUPS = ("sched", "vm", "disk")
+
+# Memory that is to be available for each guest, in bytes: a small one uses half as much.
+_GUEST = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,16 @@ def bench(study: Study, options: Options, progress: Progress) -> Iterator[Bench]
     known = catalogue.of_kernel(study.kernel, study.machine) if study.kernel else {}
     own = space.build(study, known, study.kernel or study.backend)
     recording = Recording(study, simulated.workload(study), study.backend, guard(study))
-    yield Bench(own, recording, None, repeatable=study.deterministic)
+    if not study.deterministic:
+        yield Bench(own, recording, None, repeatable=False)
+        return
+    # What counts instructions is not disturbed by what runs beside it.
+    count = max(1, min(options.jobs or cluster.cores(), available() // _GUEST))
+    with cluster.connect(workers=count) as pool:
+        try:
+            yield Bench(own, recording, pool.executor, repeatable=True, portion=count)
+        finally:
+            recording.guard.over.set()
 
 
 def simulation_bench(study: Study, pool: Executor) -> Bench:

@@ -5,6 +5,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,9 +34,13 @@ class Guard:
     every_s: float = 1.0
     free_memory: int = 0
     stopped: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when nobody waits for the runs any more."""
 
     def check(self, watchdog: bool) -> None:
         """Raise `Stopped` if a limit is broken. The watchdog command is run only if asked for."""
+        if self.over.is_set():
+            raise Stopped("the search is over")
         if self.free_memory and (free := available()) < self.free_memory:
             self._stop(f"only {free >> 20} MiB of memory were available, and {self.free_memory >> 20} are the limit")
         if watchdog and self.watchdog and (why := self._barks()):

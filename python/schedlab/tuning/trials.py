@@ -68,14 +68,18 @@ class Bench:
     """Runs trials beside the default.
 
     Where equal runs give equal results, a run is made once: the default's runs are shared, and many go on at the same
-    time. Elsewhere each run of a trial follows a run of the default of its own: A B A B.
+    time. Elsewhere each run of a trial follows a run of the default of its own: A B A B. What a `memory` keeps is run
+    in portions of this many pairs.
     """
 
-    def __init__(self, space: Space, runner: Runner, executor: Executor | None, *, repeatable: bool) -> None:
+    def __init__(
+        self, space: Space, runner: Runner, executor: Executor | None, *, repeatable: bool, portion: int = 1
+    ) -> None:
         self.space = space
         self.runner = runner
         self.executor = executor
         self.repeatable = repeatable
+        self.portion = portion
         self.runs = 0
         self.run_s = 0.0
         self.last_why = ""
@@ -93,25 +97,38 @@ class Bench:
 
     def pairs(self, requests: Sequence[tuple[Config, int]]) -> list[Pair]:
         """Run each settings with its seed, and the default beside it."""
-        if self.memory is not None:
-            return [self._remembered(self.memory, config, seed) for config, seed in requests]
-        return self._run(requests)
+        if self.memory is None:
+            return self._run(requests)
+        found: list[Pair] = []
+        for first in range(0, len(requests), self.portion):
+            found += self._remembered(self.memory, requests[first : first + self.portion])
+        return found
 
     def _run(self, requests: Sequence[tuple[Config, int]]) -> list[Pair]:
         if self.repeatable:
             return self._shared(requests)
         return [self._interleaved(config, seed) for config, seed in requests]
 
-    def _remembered(self, memory: Memory, config: Config, seed: int) -> Pair:
-        """Return a pair of an earlier process, or run it and keep it before anything else is run."""
-        known = (key(config), seed) in self._known
-        pair = None if known else memory.take(key(config), seed)
-        if pair is None:
-            pair = self._run([(config, seed)])[0]
-            if not known:
+    def _remembered(self, memory: Memory, requests: Sequence[tuple[Config, int]]) -> list[Pair]:
+        """Return pairs of an earlier process; run the others and keep them before anything else is run."""
+        found: dict[int, Pair] = {}
+        fresh: dict[tuple[str, int], int] = {}
+        for index, (config, seed) in enumerate(requests):
+            named = (key(config), seed)
+            known = named in self._known or named in fresh
+            if not known and (pair := memory.take(*named)) is not None:
+                found[index] = pair
+                self.know(config, pair)
+            elif not known:
+                fresh[named] = index
+        rest = [index for index in range(len(requests)) if index not in found]
+        for index, pair in zip(rest, self._run([requests[index] for index in rest]), strict=True):
+            config, seed = requests[index]
+            if fresh.get((key(config), seed)) == index:
                 memory.keep(key(config), pair)
-        self.know(config, pair)
-        return pair
+            self.know(config, pair)
+            found[index] = pair
+        return [found[index] for index in range(len(requests))]
 
     def know(self, config: Config, pair: Pair) -> None:
         """Take note of a pair that was run. Where equal runs give equal results, they are not made again."""
@@ -140,7 +157,12 @@ class Bench:
             own = key(config)
             if (own, seed) not in self._known and seed not in wanted.setdefault(own, (config, []))[1]:
                 wanted[own][1].append(seed)
-        jobs = [(own, self.space.settings(config), seeds) for own, (config, seeds) in wanted.items() if seeds]
+        jobs = [
+            (own, self.space.settings(config), part)
+            for own, (config, seeds) in wanted.items()
+            for part in (([seed] for seed in seeds) if self.portion > 1 else [seeds])
+            if part
+        ]
         for (own, _, seeds), runs in zip(jobs, self._spread(jobs), strict=True):
             for seed, run in zip(seeds, runs, strict=True):
                 self._known[own, seed] = run

@@ -1,5 +1,6 @@
 //! `schedlab fidelity`: the same loads in the simulator and on a real kernel, figure by figure.
 
+use crate::jobs::Jobs;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Nanos, Result, parse_duration};
@@ -45,6 +46,8 @@ pub struct Args {
     /// Overwrite the file if it exists.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    jobs: Jobs,
 }
 
 /// Runs the loads, and prints the figures side by side.
@@ -62,6 +65,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         loads: args.load,
         duration: args.duration,
         repeats: args.repeats,
+        threads: args.jobs.count(),
     };
     let bar = ui.progress(Some(steps(&question)), "starting");
     let fidelity = compare(&question, &|what| {

@@ -1,5 +1,6 @@
 //! `schedlab run`: runs experiments, prints our figures beside the published ones, judges.
 
+use crate::jobs::Jobs;
 use crate::kept;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -61,9 +62,8 @@ pub struct Args {
     /// Overwrite the files if they exist.
     #[arg(long)]
     force: bool,
-    /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: Jobs,
 }
 
 /// Runs all experiments named and prints what came out.
@@ -84,12 +84,10 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(repeats) = args.repeats {
         experiments.iter_mut().for_each(|experiment| experiment.file.seeds = (1..=u64::from(repeats)).collect());
     }
-    // Runs on a real kernel would disturb each other.
-    let jobs = if backend.deterministic() { args.jobs } else { Some(1) };
     if let Some(folder) = &args.keep {
         kept::prepare(folder, args.force)?;
     }
-    let mut outcome = run_with_progress(experiments, &*backend, (jobs, args.keep.as_deref()), ui)?;
+    let mut outcome = run_with_progress(experiments, &*backend, (args.jobs.count(), args.keep.as_deref()), ui)?;
     if let Some(folder) = &args.keep {
         keep_looks(&mut outcome, folder, args.output.as_deref(), ui)?;
     }
@@ -135,20 +133,19 @@ fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Res
 fn run_with_progress(
     experiments: Vec<Experiment>,
     backend: &dyn Backend,
-    (jobs, keep): (Option<u16>, Option<&Path>),
+    by: (usize, Option<&Path>),
     ui: &Ui,
 ) -> Result<Outcome> {
     let real = backend.real_kernel().is_some();
     let parts = if real { possible(experiments.clone(), backend, ui)? } else { Vec::new() };
-    let threads = jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let bar = ui.progress(Some(1), if real { "running" } else { "simulating" });
     let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
     let outcome = match real {
-        true => run_parts(parts, backend, (threads, keep), &progress),
-        false => run_keeping(experiments, backend, (threads, keep), &progress),
+        true => run_parts(parts, backend, by, &progress),
+        false => run_keeping(experiments, backend, by, &progress),
     };
     bar.finish_and_clear();
     outcome

@@ -1,6 +1,7 @@
 //! `schedlab test`: the battery, or the user's own tests, on one kernel.
 
 use super::run::{files, reproduce};
+use crate::jobs::Jobs;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result, nearest};
@@ -66,9 +67,8 @@ pub struct Args {
     /// Overwrite the files if they exist.
     #[arg(long)]
     force: bool,
-    /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: Jobs,
 }
 
 /// Runs the tests and prints their verdicts.
@@ -166,9 +166,6 @@ fn how(args: &Args, subject: &Subject) -> How {
     command.extend(args.machine.iter().flat_map(|machine| ["--machine".to_owned(), machine.clone()]));
     command.extend(args.repeats.iter().flat_map(|repeats| ["--repeats".to_owned(), repeats.to_string()]));
     command.extend(args.set.iter().flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]));
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    // Runs on a real kernel would disturb each other.
-    let threads = if subject.on.starts_with("sim:") { args.jobs.map_or_else(cores, usize::from) } else { 1 };
     How {
         machine: args.machine.clone(),
         set: args.set.clone(),
@@ -176,7 +173,7 @@ fn how(args: &Args, subject: &Subject) -> How {
         noise: args.noise / 100.0,
         keep: args.keep.clone(),
         command,
-        threads,
+        threads: args.jobs.count(),
     }
 }
 

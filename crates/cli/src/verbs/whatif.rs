@@ -5,6 +5,7 @@ mod variants;
 
 use super::model::{ModelArgs, Recorded, read};
 use super::run::reproduce;
+use crate::jobs::Jobs;
 use crate::kept;
 use crate::selection::SelectionArgs;
 use crate::setup;
@@ -60,9 +61,8 @@ pub struct Args {
     /// Overwrite the files if they exist.
     #[arg(long)]
     force: bool,
-    /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Print every row, not just the 15 that change most.
     #[arg(long)]
     all: bool,
@@ -192,9 +192,8 @@ fn ask(
         duration: args.duration,
         keep: args.keep.as_deref(),
     };
-    let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let bar = ui.progress(Some(runs), "simulating");
-    let answer = answer(&question, threads, &|| bar.inc(1));
+    let answer = answer(&question, args.jobs.count(), &|| bar.inc(1));
     bar.finish_and_clear();
     answer.map_err(|e| e.file(&args.trace))
 }

@@ -5,11 +5,11 @@
 mod kept;
 
 use super::recording::{Real, Recording, Unnamed};
-use super::{Backend, Outcome, Request};
+use super::{Backend, Outcome, Request, Sim};
 use crate::lower::lower;
 use kept::Kept;
 use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
-use schedlab_capture::{Output, Recorded};
+use schedlab_capture::{Output, Recorded, available_kib};
 use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
 use schedlab_live::Execution;
 use schedlab_machine::Machine;
@@ -28,6 +28,9 @@ const BUSY: f64 = 0.05;
 
 /// How long a virtual CPU's turn is where several count instructions.
 const TURN_US: f64 = 122.0;
+
+/// Memory that is to be available for each guest: of its own, a small one uses half as much.
+const GUEST_KIB: u64 = 1 << 20;
 
 /// What is wrong with counted time on several CPUs.
 pub(crate) const ONE_CLOCK: &str =
@@ -116,10 +119,13 @@ impl Vm {
         request: &Request,
         run: &mut dyn FnMut(&Guest<'_>) -> Result<Ran>,
     ) -> Result<(Unnamed, Inside)> {
-        let duration = request.length()?;
         // What is wrong with the workload is found here, where the user's file is.
         lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
-        let limits = Limits { boot: self.boot, run: self.run.unwrap_or_else(|| run_limit(duration)) };
+        let run_for = match self.run {
+            Some(limit) => limit,
+            None => run_limit(request.length()?.or_else(|| self.simulated_length(request))),
+        };
+        let limits = Limits { boot: self.boot, run: run_for };
         let (deterministic, memory) = (self.deterministic, self.memory);
         let guest = Guest { kernel: &self.kernel, machine: &request.machine, deterministic, memory, limits };
         let mut ran = run(&guest)?;
@@ -138,6 +144,13 @@ impl Vm {
         let mut file = Unnamed::new()?;
         file.0.write_all(&trace).map_err(|e| Error::system("cannot keep the guest's trace", &e))?;
         Ok((file, Inside { recorded, execution, notes, guest: ran }))
+    }
+
+    /// About how long a run takes that ends when its tasks have ended, if it can be simulated.
+    fn simulated_length(&self, request: &Request) -> Option<Nanos> {
+        let kernel = kernels::not_newer_than(self.kernel.release.parse().ok()?).name.to_owned();
+        let simulated = Request { kernel, set: Vec::new(), ..request.clone() };
+        Some(Sim.run(&simulated, &mut ()).ok()?.end)
     }
 
     /// The guest's tunables at the end, by their names in the kernel's profile.
@@ -190,6 +203,11 @@ impl Backend for Vm {
 
     fn can_set(&self) -> bool {
         true
+    }
+
+    fn at_once(&self, wanted: usize) -> usize {
+        let room = available_kib().map_or(1, |kib| usize::try_from(kib / GUEST_KIB).unwrap_or(usize::MAX));
+        if self.deterministic { wanted.min(room).max(1) } else { 1 }
     }
 
     fn lacks(&self, machine: &Machine) -> Option<String> {
@@ -259,13 +277,31 @@ fn job(request: &Request, options: &[String]) -> Result<Job> {
 
 /// How long a guest may take for a run of this duration. Counted time is up to some ten times slower than the host's
 /// on a busy host, and handing the trace back takes a while.
-fn run_limit(duration: Option<Nanos>) -> Duration {
-    duration.map_or(Limits::default().run, |duration| Duration::from_secs(120) + 20 * Duration::from_nanos(duration))
+fn run_limit(length: Option<Nanos>) -> Duration {
+    length.map_or(Limits::default().run, |length| Duration::from_secs(120) + 20 * Duration::from_nanos(length))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Guests of this release whose time is counted.
+    fn counted(release: &str) -> Vm {
+        let kernel = Kernel { name: "k".into(), image: "k".into(), release: release.into() };
+        let (boot, kept) = (Duration::from_secs(1), Kept::default());
+        Vm { name: "vm:k".into(), kernel, deterministic: true, memory: None, boot, run: None, kept }
+    }
+
+    #[test]
+    fn guests_that_would_disturb_each_other_run_one_by_one() {
+        let mut vm = counted("6.1");
+        // Two of them take little more memory than the tests themselves.
+        assert_eq!((vm.at_once(2), vm.at_once(1)), (2, 1));
+        assert!(vm.at_once(usize::MAX) < 100_000);
+        vm.deterministic = false;
+        assert_eq!(vm.at_once(2), 1);
+        assert_eq!(Sim.at_once(64), 64);
+    }
 
     #[test]
     fn the_job_is_exec_with_the_request() {
@@ -286,5 +322,17 @@ mod tests {
         assert_eq!(job.set, request.set);
         assert_eq!(inside.tasks, workload.tasks);
         assert_eq!(run_limit(Some(1_000_000_000)), Duration::from_secs(140));
+    }
+
+    #[test]
+    fn a_long_run_without_a_duration_has_the_time_that_it_needs() {
+        let text = r#"{ "tasks": { "job": { "instance": 4, "loop": 1, "run": 100000000 } } }"#;
+        let workload = schedlab_workload::parse(text.as_bytes(), std::path::Path::new(WORKLOAD)).unwrap();
+        let machine = schedlab_machine::load("2").unwrap();
+        let set = vec![("no_such_tunable".into(), "1".into())];
+        let request = Request { kernel: "x".into(), machine, workload, set, duration: None, seed: 1, skip_ticks: true };
+        let length = counted("6.1.0-56-cloud-amd64").simulated_length(&request).unwrap();
+        assert!((200_000_000_000..201_000_000_000).contains(&length), "{length}");
+        assert!(run_limit(Some(length)) > Duration::from_secs(4_000));
     }
 }

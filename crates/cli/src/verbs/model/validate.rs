@@ -1,6 +1,7 @@
 //! `schedlab model --validate`: simulates the model as recorded, and says how well that repeats the recording.
 
 use super::Recorded;
+use crate::jobs::cores;
 use crate::setup;
 use crate::ui::Ui;
 use crate::verbs::stats::table::{Table, duration, grouped, shorten};
@@ -47,8 +48,7 @@ pub fn validate(
     let progress = ui.progress(Some(args.seeds), "simulating the model");
     let setups = std::slice::from_ref(&setup);
     let series = Series { workload, setups, seeds: args.seeds, duration: None, choose: &|_| Vec::new(), traces: &[] };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simulated = simulate_all(&series, threads, &|| progress.inc(1));
+    let simulated = simulate_all(&series, cores(), &|| progress.inc(1));
     progress.finish_and_clear();
     let runs = simulated?.remove(0);
     remarks.append(&mut doubts.causes);
