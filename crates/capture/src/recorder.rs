@@ -246,6 +246,7 @@ impl Recorder {
         let mut output = open(&self.meta)?;
         self.tasks.begin(&found, &mut output);
         self.merge.pass_on(first, &mut self.tasks, &mut output);
+        self.tasks.settle(self.merge.reached(), &mut output);
         let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
@@ -266,6 +267,7 @@ impl Recorder {
             let until = self.drain()?;
             self.merge.order();
             self.merge.pass_on(until, &mut self.tasks, &mut output);
+            self.tasks.settle(self.merge.reached(), &mut output);
         };
         let end = self.finish(&mut output)?;
         let done = output.finish()?;
@@ -382,6 +384,7 @@ impl Recorder {
         }
         self.merge.order();
         self.merge.pass_on(Nanos::MAX, &mut self.tasks, output);
+        self.tasks.settle(end, output);
         output.lasts(end);
         Ok(end)
     }

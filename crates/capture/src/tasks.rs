@@ -13,7 +13,8 @@ use std::sync::Arc;
 const CLONE_THREAD: u64 = 0x1_0000;
 /// The flag of `clone3()` for a child that starts in another cgroup.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-/// The number of look-ups in /proc allowed between two drains. Few are needed, because events report most identities.
+/// The number of look-ups in /proc allowed between two drains, each for tasks that call exec and for those that system
+/// calls have changed. Few are needed, because events report most identities.
 const LOOKUPS: u32 = 64;
 /// The number of tasks that are looked at again at a time, for changes that no event reports.
 const LOOKED_AT_AGAIN: usize = 128;
@@ -34,6 +35,8 @@ struct Task {
     properties: TaskProperties,
     /// /proc does not have it any more.
     gone: bool,
+    /// How it is scheduled has changed, and is still to be looked at.
+    doubted: bool,
 }
 
 /// Every task seen so far, with the identity that was last written.
@@ -44,6 +47,8 @@ pub(crate) struct Tasks {
     tasks: HashMap<Tid, Task>,
     cgroups: Cgroups,
     lookups: u32,
+    /// The look-ups that are left for what system calls have changed.
+    answers: u32,
     /// The last task that was looked at again.
     looked_at: Tid,
     /// System calls under way, by caller.
@@ -64,6 +69,7 @@ impl Tasks {
             tasks: HashMap::new(),
             cgroups,
             lookups: LOOKUPS,
+            answers: LOOKUPS,
             looked_at: 0,
             calls: HashMap::new(),
             doubtful: VecDeque::new(),
@@ -88,7 +94,7 @@ impl Tasks {
         for task in found {
             let (tgid, cgroup, allowed) = (Some(task.tgid), task.cgroup.clone(), task.allowed.clone());
             let (comm, properties) = (task.comm.clone(), task.properties.clone());
-            let known = Task { comm, tgid, cgroup, allowed, properties, gone: false };
+            let known = Task { comm, tgid, cgroup, allowed, properties, ..Task::default() };
             self.write(0, task.tid, &known, sink);
             if let Some(cpus) = task.allowed.clone() {
                 sink.affinity(&AffinityRecord { time: 0, tid: task.tid, cpus });
@@ -100,7 +106,7 @@ impl Tasks {
 
     /// Allows look-ups in /proc again.
     pub(crate) fn renew(&mut self) {
-        self.lookups = LOOKUPS;
+        (self.lookups, self.answers) = (LOOKUPS, LOOKUPS);
     }
 
     /// Takes a change and writes the identities that it alters. Changes must come in time order.
@@ -111,10 +117,13 @@ impl Tasks {
                 let tgid = if flags & CLONE_THREAD == 0 { Some(tid) } else { parent.tgid };
                 let cgroup = if flags & CLONE_INTO_CGROUP == 0 { parent.cgroup } else { self.look_up(tid).1 };
                 let properties = parent.properties.of_child();
-                let task = Task { comm, tgid, cgroup, allowed: parent.allowed, properties, gone: false };
+                let task = Task { comm, tgid, cgroup, allowed: parent.allowed, properties, ..Task::default() };
                 self.write(time, tid, &task, sink);
                 self.calls.remove(&tid);
                 self.tasks.insert(tid, task);
+                if parent.doubted {
+                    self.doubt(time, tid);
+                }
             }
             Change::Named { tid, comm } => self.named(time, tid, comm, sink),
             Change::Moved { tgid, hierarchy, path } if hierarchy == self.hierarchy => {
@@ -218,23 +227,31 @@ impl Tasks {
     fn doubt(&mut self, time: Nanos, tid: Tid) {
         if self.doubtful.len() < MOST_PENDING {
             self.doubtful.push_back((time, tid));
+            if let Some(task) = self.tasks.get_mut(&tid) {
+                task.doubted = true;
+            }
         }
     }
 
     /// Looks at the tasks that were noted, as many as allowed.
     fn look_at_doubtful(&mut self, sink: &mut dyn Sink) {
-        while self.lookups > 0
+        while self.answers > 0
             && let Some((time, tid)) = self.doubtful.pop_front()
         {
-            self.look(time, tid, sink);
+            self.answers -= 1;
+            self.look_freely(time, tid, sink);
+        }
+    }
+
+    /// Looks at all tasks that are still noted, at the end of a round.
+    pub(crate) fn settle(&mut self, time: Nanos, sink: &mut dyn Sink) {
+        for (_, tid) in std::mem::take(&mut self.doubtful) {
+            self.look_freely(time, tid, sink);
         }
     }
 
     /// Looks at some tasks again, those that have waited longest for it, and writes what changed.
     pub(crate) fn look_again(&mut self, time: Nanos, sink: &mut dyn Sink) {
-        for (_, tid) in std::mem::take(&mut self.doubtful) {
-            self.look_freely(time, tid, sink);
-        }
         let mut living: Vec<Tid> = self.tasks.iter().filter(|(_, task)| !task.gone).map(|(tid, _)| *tid).collect();
         living.sort_unstable();
         let next = living.partition_point(|tid| *tid <= self.looked_at);
@@ -256,7 +273,7 @@ impl Tasks {
     fn look_freely(&mut self, time: Nanos, tid: Tid, sink: &mut dyn Sink) {
         let (Some(proc), Some(task)) = (&self.proc, self.tasks.get_mut(&tid)) else { return };
         let found = procfs::allowed_of(proc, tid);
-        task.gone = found.is_none();
+        (task.gone, task.doubted) = (found.is_none(), false);
         let Some(cpus) = found else { return };
         if task.allowed.as_ref() != Some(&cpus) {
             task.allowed = Some(cpus.clone());
@@ -371,6 +388,37 @@ mod tests {
         tasks.look_again(30, &mut out);
         tasks.look_again(40, &mut out);
         assert_eq!(out.1, ["0 5: 0-1", "12 6: 1", "30 5: 0"]);
+    }
+
+    #[test]
+    fn what_is_bound_while_many_programs_start_is_known_to_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let allow = |tid: Tid, cpus: &str| {
+            let own = dir.path().join(tid.to_string());
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::write(own.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n")).unwrap();
+        };
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
+        tasks.begin(&[task(5, 5)], &mut out);
+        let new = |parent, tid| Change::New { parent, tid, comm: "sh".into(), flags: 0 };
+        for tid in 1000..1200 {
+            tasks.change(10, new(5, tid), &mut out);
+            tasks.change(11, Change::Named { tid, comm: format!("cc{tid}") }, &mut out);
+        }
+        let mut bind = |time, tid: Tid| {
+            allow(tid, "1");
+            tasks.change(time, Change::Asks { tid, call: Call::Affinity { who: 0 } }, &mut out);
+            tasks.change(time + 1, Change::Answered { tid, done: true }, &mut out);
+        };
+        bind(20, 1000);
+        (1001..1064).for_each(|tid| bind(30, tid));
+        // This one has to wait, and its child with it.
+        bind(40, 1100);
+        allow(2000, "1");
+        tasks.change(42, new(1100, 2000), &mut out);
+        tasks.settle(50, &mut out);
+        assert_eq!((out.1[0].as_str(), out.1.len()), ("21 1000: 1", 66));
+        assert_eq!(out.1[64..], ["50 1100: 1", "50 2000: 1"]);
     }
 
     #[test]
