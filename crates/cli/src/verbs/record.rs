@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", default_value = "schedlab.arrows")]
     output: PathBuf,
     /// Stop after this time (10s, 250ms); a command that is still running is asked to end.
-    #[arg(long, value_parser = schedlab_base::parse_duration)]
+    #[arg(long, short, value_parser = schedlab_base::parse_duration)]
     duration: Option<Nanos>,
     /// Record until these processes end, and remember them as what the recording is about, with their threads, their
     /// children and those that they fork. Everything else on the machine is recorded too.
