@@ -142,6 +142,7 @@ def test_wrong_types_name_the_argument(call: Callable[[], object], said: str) ->
         (lambda: schedlab.run([]), "^experiment: "),
         (lambda: schedlab.run("x.toml", on="smi"), "^on: smi"),
         (lambda: schedlab.run("x.toml", jobs=0), "^jobs: 0"),
+        (lambda: schedlab.delays("x.arrows", worst="a"), '^worst: "a": it is not a whole number$'),  # type: ignore[arg-type]
     ],
 )
 def test_errors_of_other_verbs_name_the_argument(call: Callable[[], object], said: str) -> None:

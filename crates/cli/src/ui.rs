@@ -145,8 +145,22 @@ impl Ui {
     }
 }
 
+/// What the standard library says of text that is no number, and how users would put it.
+const NO_NUMBER: [(&str, &str); 4] = [
+    ("invalid digit found in string", "it is not a whole number"),
+    ("number too large to fit in target type", "it is too large"),
+    ("cannot parse integer from empty string", "it is empty"),
+    ("invalid float literal", "it is not a number"),
+];
+
 /// Prints the help, the version, or what is wrong with the arguments, and returns the exit status.
 pub fn usage(message: &clap::Error) -> ExitCode {
+    if message.kind() == clap::error::ErrorKind::ValueValidation {
+        let plain = |text: String, (theirs, ours): (&str, &str)| text.replace(theirs, ours);
+        let text = NO_NUMBER.into_iter().fold(message.render().to_string(), plain);
+        let _ = io::stderr().write_all(text.as_bytes());
+        return ExitCode::from(2);
+    }
     let printed = message.print().and_then(|()| io::stdout().flush());
     match printed.err().filter(|_| !message.use_stderr()).as_ref().and_then(output_lost) {
         Some(error) => Ui::default().fail(&error),

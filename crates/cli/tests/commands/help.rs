@@ -32,3 +32,25 @@ fn every_command_shows_an_example() {
         assert!(text.contains("\nExample") && text.contains(&format!("\n  schedlab {name}")), "{name}: {text}");
     }
 }
+
+#[test]
+fn what_is_no_number_is_said_in_plain_words() {
+    let said = |args: &[&str]| help(args).lines().next().unwrap_or_default().to_owned();
+    for (args, expected) in [
+        (
+            &["delays", "t", "--worst", "all"][..],
+            "error: invalid value 'all' for '--worst <N>': it is not a whole number",
+        ),
+        (
+            &["sim", "li", "--seed", "99999999999999999999"],
+            "error: invalid value '99999999999999999999' for '--seed <SEED>': it is too large",
+        ),
+        (&["sim", "li", "--seed", ""], "error: invalid value '' for '--seed <SEED>': it is empty"),
+        (
+            &["test", "--on", "live", "--noise", "much"],
+            "error: invalid value 'much' for '--noise <PERCENT>': it is not a number",
+        ),
+    ] {
+        assert_eq!(said(args), expected);
+    }
+}
