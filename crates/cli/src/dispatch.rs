@@ -50,7 +50,7 @@ fn program(verb: &str, beside: Option<&Path>, path: Option<&OsStr>) -> Option<Pa
 
 /// The package with what a verb needs.
 fn package(verb: &str) -> &'static str {
-    if verb == "query" { "schedlab[query]" } else { "schedlab[tune]" }
+    if verb == "query" { ".[query]" } else { ".[tune]" }
 }
 
 /// Becomes the program of such a verb, if the command line asks for one.
@@ -75,7 +75,7 @@ fn replace(verb: &str, given: &[OsString]) -> Error {
     let beside = this.as_deref().ok().and_then(Path::parent);
     let Some(program) = program(verb, beside, std::env::var_os("PATH").as_deref()) else {
         return Error::not_permitted(format!("{verb} is part of the Python package, which is not installed here"))
-            .mend(format!("pip install '{}'", package(verb)));
+            .mend(format!("in schedlab's sources: pip install '{}'", package(verb)));
     };
     let failure: io::Error = Command::new(&program).args(given).exec();
     Error::system("cannot be run", &failure)

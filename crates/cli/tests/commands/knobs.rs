@@ -359,7 +359,7 @@ fn tune_and_sweep_are_programs_of_their_own() {
     for verb in ["tune", "sweep"] {
         let (code, _, said) = run(&format!("{verb} x.toml"), nothing.path());
         assert_eq!(code, Some(4));
-        assert!(said.contains("pip install 'schedlab[tune]'") && said.lines().count() == 1, "{said}");
+        assert!(said.contains("in schedlab's sources: pip install '.[tune]'") && said.lines().count() == 1, "{said}");
     }
     let help = run("--help", nothing.path()).1;
     assert!(help.contains("\n  tune ") && help.contains("\n  sweep "), "{help}");

@@ -1,4 +1,4 @@
-//! What 6.18 does otherwise than 6.12, in schedules small enough to follow by hand. The tick is 1 ms, nothing has a
+//! How 6.18 differs from 6.12, in schedules small enough to follow by hand. The tick is 1 ms, nothing has a
 //! cost, virtual runtimes (v) and deadlines (d) are in ms. Functions are those of kernel/sched/fair.c in 6.18.26.
 
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_at_1000_hz};
