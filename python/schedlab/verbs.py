@@ -550,15 +550,18 @@ def fidelity(
     load: str | Sequence[str] = (),
     duration: Duration = "2s",
     repeats: int = 3,
+    jobs: int | None = None,
 ) -> pd.DataFrame:
     """Run the same loads in the simulator and on real kernels, and return one row per figure.
 
     `on` is `"live"` or `"vm:KERNEL"`, or several of them. The columns have the figure's mean over the real kernel's
     runs (`real`), their `range`, the `simulated` mean, the `error` (relative, or the difference of a percentage), its
     `bar`, and how it stands to that: `met`, `within-scatter`, `missed` or `no-bar`. `DataFrame.attrs` has the kernels
-    and machines (`places`) and the `orders` of kernels.
+    and machines (`places`) and the `orders` of kernels. `jobs` is the number of simulations, and of guests with counted
+    time, to run at once.
     """
-    given = options(on=on, deterministic=deterministic, machine=machine, load=load, duration=duration, repeats=repeats)
+    given = options(on=on, deterministic=deterministic, machine=machine, load=load, duration=duration)
+    given += options(repeats=repeats, jobs=jobs)
     _, document = command.call_with_status(["fidelity", *given], (command.DONE, command.FAILED))
     frame = pd.DataFrame(document["rows"])
     frame.attrs.update(places=document["places"], orders=document["orders"])

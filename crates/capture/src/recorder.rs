@@ -245,8 +245,7 @@ impl Recorder {
         self.meta.running = self.running(&found);
         let mut output = open(&self.meta)?;
         self.tasks.begin(&found, &mut output);
-        self.merge.pass_on(first, &mut self.tasks, &mut output);
-        self.tasks.settle(self.merge.reached(), &mut output);
+        self.pass_on(first, &mut output);
         let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
@@ -266,8 +265,7 @@ impl Recorder {
             self.sleep(start, self.pause(LONGEST))?;
             let until = self.drain()?;
             self.merge.order();
-            self.merge.pass_on(until, &mut self.tasks, &mut output);
-            self.tasks.settle(self.merge.reached(), &mut output);
+            self.pass_on(until, &mut output);
         };
         let end = self.finish(&mut output)?;
         let done = output.finish()?;
@@ -366,6 +364,12 @@ impl Recorder {
             }
         }
         Ok(until)
+    }
+
+    /// Passes on everything before `until`, and then what is known of tasks that were in doubt.
+    fn pass_on(&mut self, until: Nanos, output: &mut dyn Sink) {
+        self.merge.pass_on(until, &mut self.tasks, output);
+        self.tasks.settle(self.merge.reached(), output);
     }
 
     /// Stops the kernel's recording and passes on the rest, with a marker for losses that no page has reported.
