@@ -100,7 +100,7 @@ def in_python(message: str) -> str:
         option, why = refused["option"], re.split("\n\nFor more information", refused["why"])[0].strip()
         if choices := _CHOICES.search(why):
             why = f'there is no "{refused["value"]}"; choose one of {choices[1]}'
-        elif not re.search(rf"(?<!\w){re.escape(refused['value'])}(?!\w)", why):
+        elif not re.match(rf"\W?{re.escape(refused['value'])}(?!\w)", why):
             why = f'"{refused["value"]}": {why}'
         return f"{_argument(option)}: {why}" if option else why
     message = (
