@@ -335,6 +335,13 @@ mod tests {
         procfs::Task { tid, tgid, parent: 1, comm, cgroup, allowed: None, properties, runnable: false, cpu: 0 }
     }
 
+    /// Writes into a folder that stands for /proc where a task may run.
+    fn allow(proc: &std::path::Path, tid: Tid, cpus: &str) {
+        let own = proc.join(tid.to_string());
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n")).unwrap();
+    }
+
     type Row<'a> = (u64, Tid, Option<Tid>, &'a str, Option<&'a str>);
 
     fn summary(written: &Written) -> Vec<Row<'_>> {
@@ -370,11 +377,7 @@ mod tests {
     #[test]
     fn affinities_are_read_at_an_exec_and_again_later() {
         let dir = tempfile::tempdir().unwrap();
-        let allow = |tid: Tid, cpus: &str| {
-            let own = dir.path().join(tid.to_string());
-            std::fs::create_dir_all(&own).unwrap();
-            std::fs::write(own.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n")).unwrap();
-        };
+        let allow = |tid, cpus| allow(dir.path(), tid, cpus);
         let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
         let both: CpuList = "0-1".parse().unwrap();
         tasks.begin(&[procfs::Task { allowed: Some(both), ..task(5, 5) }], &mut out);
@@ -393,11 +396,7 @@ mod tests {
     #[test]
     fn what_is_bound_while_many_programs_start_is_known_to_be() {
         let dir = tempfile::tempdir().unwrap();
-        let allow = |tid: Tid, cpus: &str| {
-            let own = dir.path().join(tid.to_string());
-            std::fs::create_dir_all(&own).unwrap();
-            std::fs::write(own.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n")).unwrap();
-        };
+        let allow = |tid, cpus| allow(dir.path(), tid, cpus);
         let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
         tasks.begin(&[task(5, 5)], &mut out);
         let new = |parent, tid| Change::New { parent, tid, comm: "sh".into(), flags: 0 };
