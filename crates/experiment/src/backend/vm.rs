@@ -121,9 +121,11 @@ impl Vm {
     ) -> Result<(Unnamed, Inside)> {
         // What is wrong with the workload is found here, where the user's file is.
         lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
-        let run_for = match self.run {
-            Some(limit) => limit,
-            None => run_limit(request.length()?.or_else(|| self.simulated_length(request))),
+        let run_for = match (self.run, request.length()?) {
+            (Some(limit), _) => limit,
+            (None, Some(length)) => run_limit(length),
+            // A simulation may be shorter than the guest is: it lengthens the usual limit only.
+            (None, None) => self.simulated_length(request).map_or(Duration::ZERO, run_limit).max(Limits::default().run),
         };
         let limits = Limits { boot: self.boot, run: run_for };
         let (deterministic, memory) = (self.deterministic, self.memory);
@@ -277,8 +279,8 @@ fn job(request: &Request, options: &[String]) -> Result<Job> {
 
 /// How long a guest may take for a run of this duration. Counted time is up to some ten times slower than the host's
 /// on a busy host, and handing the trace back takes a while.
-fn run_limit(length: Option<Nanos>) -> Duration {
-    length.map_or(Limits::default().run, |length| Duration::from_secs(120) + 20 * Duration::from_nanos(length))
+fn run_limit(length: Nanos) -> Duration {
+    Duration::from_secs(120) + 20 * Duration::from_nanos(length)
 }
 
 #[cfg(test)]
@@ -321,7 +323,7 @@ mod tests {
         assert_eq!(job.command.join(" "), words);
         assert_eq!(job.set, request.set);
         assert_eq!(inside.tasks, workload.tasks);
-        assert_eq!(run_limit(Some(1_000_000_000)), Duration::from_secs(140));
+        assert_eq!(run_limit(1_000_000_000), Duration::from_secs(140));
     }
 
     #[test]
@@ -333,6 +335,6 @@ mod tests {
         let request = Request { kernel: "x".into(), machine, workload, set, duration: None, seed: 1, skip_ticks: true };
         let length = counted("6.1.0-56-cloud-amd64").simulated_length(&request).unwrap();
         assert!((200_000_000_000..201_000_000_000).contains(&length), "{length}");
-        assert!(run_limit(Some(length)) > Duration::from_secs(4_000));
+        assert!(run_limit(length) > Duration::from_secs(4_000));
     }
 }
