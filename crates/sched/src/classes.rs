@@ -106,8 +106,19 @@ pub trait Class: Scheduler {
         let _ = (cx, cpu, class);
     }
 
-    /// The task of this class that is running on `cpu`, and whose account is up to date, is charged from `at` on, which
-    /// may be later than now.
+    /// Brings the account of the task of this class that is running on `cpu` up to date, and those of its groups.
+    fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.update_curr(cx, cpu);
+    }
+
+    /// Up to when the task of this class that is running on `cpu` has been charged.
+    fn charged_until(&self, cpu: CpuId) -> Nanos {
+        let _ = cpu;
+        Nanos::MAX
+    }
+
+    /// The task of this class that is running on `cpu`, and whose account is up to date, with those of its groups, is
+    /// charged from `at` on, which may be later than now.
     fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
         let _ = (cpu, at);
     }

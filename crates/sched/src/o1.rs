@@ -37,8 +37,8 @@
 //! - The stopper (`migration/N`) takes only a context switch's time, goes before tasks of its own priority, and does
 //!   not count as runnable while it waits for its CPU.
 //! - Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
-//! - No wake-up is synchronous, and no sleep is marked as non-interactive (2.6.18 does this for a pipe's reader and
-//!   writer): waiting for other tasks counts as sleep.
+//! - No sleep is marked as non-interactive (2.6.18 does this for a pipe's reader and writer): waiting for other tasks
+//!   counts as sleep.
 //! - Policies that a release does not have yet (BATCH before 2.6.18, IDLE, DEADLINE) count as OTHER.
 //! - A bonus of more than 30 levels does not overflow `TIMESLICE_GRANULARITY`, and a `MAX_SLEEP_AVG` below
 //!   `DEF_TIMESLICE` does not become negative: both are clamped.

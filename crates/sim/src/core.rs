@@ -251,6 +251,14 @@ impl Core {
         self.cpus[cpu as usize].resched_at != Nanos::MAX
     }
 
+    /// Returns whether a CPU was asked to reschedule, and will do so at a later time.
+    #[inline]
+    #[must_use]
+    pub fn resched_is_due_later(&self, cpu: CpuId) -> bool {
+        let at = self.cpus[cpu as usize].resched_at;
+        at != Nanos::MAX && at > self.now
+    }
+
     /// Returns whether a CPU was asked to reschedule, at once or when it returns to user mode, and has not done so yet.
     #[inline]
     #[must_use]

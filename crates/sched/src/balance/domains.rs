@@ -51,7 +51,7 @@
 //! - A group is a single object for all CPUs whose domains at a level contain it. The kernel has several copies of an
 //!   overlapping group that share their `sched_group_capacity`. Before 4.13 only rings that had built the group from
 //!   the same CPU shared it.
-//! - Cpusets that partition the machine, isolated CPUs, `relax_domain_level` and power saving are not modelled.
+//! - `relax_domain_level` and power saving are not modelled.
 //! - 2.6.18 measures cache-hot times at boot; they are not modelled.
 //!
 //! # Reference

@@ -405,6 +405,10 @@ impl Scheduler for Deadline {
 }
 
 impl Class for Deadline {
+    fn charged_until(&self, cpu: CpuId) -> Nanos {
+        self.rq(cpu).exec_start
+    }
+
     fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
         self.rq_mut(cpu).exec_start = at;
     }

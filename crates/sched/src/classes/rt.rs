@@ -391,6 +391,10 @@ impl Scheduler for RealTime {
 }
 
 impl Class for RealTime {
+    fn charged_until(&self, cpu: CpuId) -> Nanos {
+        self.rq(cpu).exec_start
+    }
+
     fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
         self.rq_mut(cpu).exec_start = at;
     }

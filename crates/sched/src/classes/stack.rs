@@ -26,6 +26,7 @@ pub struct Stack<F> {
     accounts: Vec<InterruptKind>,
     /// For each CPU, the time up to which the fair server has been charged for the fair task or idle time there.
     since: Vec<Nanos>,
+    clocks: clock::Clocks,
 }
 
 /// Calls a method of the class `$id`.
@@ -41,6 +42,7 @@ macro_rules! class {
     };
 }
 
+mod clock;
 mod pick;
 mod preempt;
 mod server;
@@ -59,7 +61,15 @@ impl<F: Class> Stack<F> {
             hrtick: false,
             accounts: Vec::new(),
             since: Vec::new(),
+            clocks: clock::Clocks::default(),
         }
+    }
+
+    /// The same in a kernel whose runqueues' clocks stand while a wake-up preempts, or not.
+    #[must_use]
+    pub fn with_clocks_that_stand(mut self, stand: bool) -> Self {
+        self.clocks.stand = stand;
+        self
     }
 
     /// The same in a kernel in which classes use the high-resolution tick.
@@ -108,6 +118,15 @@ impl<F: Class> Stack<F> {
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(class) = self.running(cx, cpu) {
             class!(self, class, update_curr(cx, cpu));
+        }
+        self.serve(cx, cpu);
+        self.tell_spent(cpu);
+    }
+
+    /// As [`Self::account`], and updates the accounting of the task's groups.
+    fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, charge(cx, cpu));
         }
         self.serve(cx, cpu);
         self.tell_spent(cpu);
@@ -222,6 +241,9 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.serve(cx, cpu);
+        if cx.curr(cpu) == Some(p) {
+            self.clocks.go_on(cpu);
+        }
         // `schedule` stops the timer, and then dequeues the task that sleeps, which may start it.
         if self.hrtick && how != Dequeue::Migrated && cx.curr(cpu) == Some(p) {
             hrtick::stop(cx, cpu);
@@ -241,19 +263,27 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         if cx.curr(cpu).is_none() {
-            cx.resched(cpu);
-        } else if self.above == 0 {
+            return cx.resched(cpu);
+        }
+        if self.above == 0 {
             self.fair.wakeup_preempt(cx, cpu, p, how);
         } else {
             self.preempts_by_class(cx, cpu, p, how);
         }
+        self.clock_stands(cx, cpu);
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         if self.hrtick && prev.is_none_or(|p| cx.task(p).state == State::Runnable) {
             hrtick::stop(cx, cpu);
         }
-        if self.above == 0 { self.fair.pick_next_task(cx, cpu, prev) } else { self.pick_by_class(cx, cpu, prev) }
+        let stood = if self.clocks.go_on(cpu) { self.charge_no_more(cx, cpu, prev) } else { None };
+        let next =
+            if self.above == 0 { self.fair.pick_next_task(cx, cpu, prev) } else { self.pick_by_class(cx, cpu, prev) };
+        if let Some(stood) = stood {
+            self.charge_since(cpu, next, stood);
+        }
+        next
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -320,7 +350,7 @@ impl<F: Class> Scheduler for Stack<F> {
         if !self.accounts.contains(&kind) {
             return;
         }
-        self.account(cx, cpu);
+        self.charge(cx, cpu);
         if let Some(class) = self.running(cx, cpu) {
             class!(self, class, charge_from(cpu, taken.1));
         }

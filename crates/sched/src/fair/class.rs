@@ -88,6 +88,18 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
+    fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
+        let mut e = self.rqs.running[cpu as usize];
+        while let Some(x) = e {
+            self.update_curr(cx, self.rqs.entities[x as usize].queue);
+            e = self.rqs.parent(x);
+        }
+    }
+
+    fn charged_until(&self, cpu: CpuId) -> Nanos {
+        self.rqs.running[cpu as usize].map_or(Nanos::MAX, |e| self.rqs.entities[e as usize].exec_start)
+    }
+
     fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
         let mut e = self.rqs.running[cpu as usize];
         while let Some(x) = e {

@@ -202,5 +202,10 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let on = |handle| v.find(handle) == Some(true);
     let irq = [InterruptKind::Irq, InterruptKind::Softirq].into_iter().filter(|_| on(&IRQ_TIME));
     let steal = Some(InterruptKind::Steal).filter(|_| on(&STEAL_TIME));
-    Stack::new(fair, rt, dl, turns).ticking(run.hrtick().any()).accounting(irq.chain(steal).collect())
+    // "sched: Cleanup/optimize clock updates" (2.6.35).
+    let stand = release >= schedlab_base::v2_6(35);
+    Stack::new(fair, rt, dl, turns)
+        .ticking(run.hrtick().any())
+        .accounting(irq.chain(steal).collect())
+        .with_clocks_that_stand(stand)
 }

@@ -5,8 +5,7 @@
 //!
 //! # Differences from the kernel
 //! Debian 11 is built without `UCLAMP_TASK`; here `util_min` and `util_max` work as in a build with it. `SIS_PROP`
-//! bounds the search for an idle CPU by the cost of such searches, which is estimated here. `SIS_AVG_CPU` and
-//! `NONTASK_CAPACITY` cannot be set.
+//! bounds the search for an idle CPU by the cost of such searches, which is estimated here.
 //!
 //! # Reference
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.

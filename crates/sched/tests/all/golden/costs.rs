@@ -2,10 +2,10 @@
 
 use crate::support::registry::releases;
 use crate::support::{Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
-use schedlab_base::{Cost, CpuId, Event, Nanos, Payload, TaskState, v};
+use schedlab_base::{Cost, CpuId, Event, Nanos, Payload, TaskState, v, v2_6};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
 use schedlab_sched::kernels::{self, Feature, KERNELS};
-use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, TaskSpec};
+use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, Start, TaskSpec};
 
 const KIB: u64 = 1024;
 
@@ -364,5 +364,38 @@ fn leaving_idle_may_cost_otherwise_if_another_cpu_wakes() {
         let (own, same) = (lane_of(30_000, Some(10_000)), lane_of(30_000, None));
         assert!(own.ends_with("2.04 asked, 3.04 -, 5.07 asked, 6.07 -"), "{}: {own}", kernel.name);
         assert!(same.ends_with("2.06 asked, 3.06 -, 5.09 asked, 6.09 -"), "{}: {same}", kernel.name);
+    }
+}
+
+/// A SCHED_IDLE hog is preempted by a task that wakes 3 ms of virtual time behind it. 16 us pass until the switch, in
+/// which the hog would be charged for 5.5 ms of virtual time. From 2.6.35 on it is not: the clock stands from the
+/// wake-up until the switch (`rq_clock_skip_update`). So the tick at which the task has had its slice of 6 ms gives the
+/// CPU back.
+#[test]
+fn who_is_preempted_is_not_charged_until_the_switch() {
+    let mut machine = bare("up");
+    machine.costs.timer_to_switch_ns = 16_000.into();
+    let mut idle = hog("idle", 0);
+    idle.initial.policy = Some(Policy::Idle);
+    let mut task = hog("task", 0);
+    task.start = 100_500_000;
+    let load = Load { tasks: vec![idle, task], start: Start::Wake, ..Load::default() };
+    let goes_back = |kernel: &str| {
+        let set = [("hz", "1000".to_owned())];
+        let events = simulate(kernel, &machine, &load, &set, 200 * MS).events;
+        let switches = events.iter().filter_map(|e| match e.what {
+            Payload::Switch { next, .. } => Some((e.time, next)),
+            _ => None,
+        });
+        let mut later = switches.skip_while(|(_, next)| *next != 2);
+        let from = later.next().expect("the task runs").0;
+        assert_eq!(from, 100_516_000, "{kernel}");
+        later.next().map_or(Nanos::MAX, |(at, _)| at - from)
+    };
+    for kernel in
+        releases(v(2, 6)..v(6, 6)).filter(|name| kernels::find(name).unwrap().tunable("GENTLE_FAIR_SLEEPERS").is_some())
+    {
+        let (stands, after) = (kernels::find(kernel).unwrap().release >= Some(v2_6(35)), goes_back(kernel));
+        assert_eq!(after < 7 * MS, stands, "{kernel}: {after}");
     }
 }

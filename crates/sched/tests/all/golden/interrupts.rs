@@ -3,7 +3,7 @@
 use crate::support::{MS, bare, exactly, forever, hog, simulate_at_1000_hz, simulate_how};
 use schedlab_base::{Nanos, Payload};
 use schedlab_sched::kernels::How;
-use schedlab_sim::program::{Amount, InterruptKind, InterruptSpec, Load, Op, Policy, Start, TaskSpec};
+use schedlab_sim::program::{Amount, GroupSpec, InterruptKind, InterruptSpec, Load, Op, Policy, Start, TaskSpec};
 
 const US: Nanos = 1_000;
 
@@ -92,6 +92,27 @@ fn who_is_interrupted_pays_unless_the_kernel_accounts_for_it() {
     }
     let other = [("irq_time_accounting", "on")];
     assert_eq!(cpu("linux-6.12", Policy::Other, &other), cpu("linux-6.12", Policy::Other, &[]), "it is no interrupt");
+}
+
+/// Each interrupt comes in the middle of a tick's time, which is charged to the task and to both groups above it.
+#[test]
+fn groups_pay_for_what_their_task_did_before_an_interrupt() {
+    let groups = [("/a", None), ("/b", None), ("/a/c", Some(0))];
+    let groups = groups.map(|(path, parent)| GroupSpec { path: path.into(), parent, ..GroupSpec::default() });
+    let within = |name: &str, group| {
+        let mut task = hog(name, 0);
+        task.initial.group = Some(group);
+        task
+    };
+    let load = Load {
+        groups: groups.to_vec(),
+        ..load(vec![within("C", 2), within("B", 1)], vec![every(InterruptKind::Irq, 0, 500, 1_000, 100)])
+    };
+    for kernel in ["linux-3.10", "linux-6.1", "linux-6.12", "linux-6.18"] {
+        let accounts = simulate_at_1000_hz(kernel, "up", &load, &[("irq_time_accounting", "on")], 2_000);
+        let part = accounts.named("C").run as f64 / 2e9;
+        assert!((part - 0.5).abs() < 0.01, "{kernel}: {part}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@
 
 use super::{Account, exactly, forever, simulate};
 use schedlab_base::Nanos;
+use schedlab_machine::Machine;
 use schedlab_sim::program::{Amount, GroupSpec, Load, Op, Policy, Setting, TaskSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ struct Task {
     deadline_us: Option<u64>,
     period_us: Option<u64>,
     burst_us: Option<f64>,
+    /// As the kernel counted it: a task is charged from its wake-up on, though it has to wait for the switch.
     burst_cpu_us: Option<f64>,
     /// The standard deviation of the burst, where it was measured.
     burst_sd_us: Option<f64>,
@@ -142,14 +144,21 @@ fn setting(case: &Case, task: &Task) -> Setting {
 }
 
 /// The guest's load: the kernel threads, and each task as its program starts it.
-fn load(guest: &Guest, case: &Case, phase: Nanos) -> Load {
+fn load(guest: &Guest, case: &Case, machine: &Machine, phase: Nanos) -> Load {
     let mut load = Load { timers: vec![("own".into(), true)], groups: groups(case), ..Load::default() };
     for (i, task) in case.tasks.iter().enumerate() {
-        let burst = task.burst_cpu_us.or(task.burst_us.map(|asked| asked + guest.burst_more_us));
+        let charged = machine.costs.timer_to_switch_ns.median() as f64 / 1e3;
+        let burst = task
+            .burst_cpu_us
+            .map(|counted| counted - charged)
+            .or(task.burst_us.map(|asked| asked + guest.burst_more_us));
         let mut body = match (burst, task.sleep_us) {
             (Some(burst), Some(sleep)) => {
                 let sd = (task.burst_sd_us.unwrap_or(0.0) * 1e3) as Nanos;
-                vec![Op::Run(Amount { mean: (burst * 1e3) as Nanos, sd }), Op::Sleep(exactly(sleep * US))]
+                vec![
+                    Op::Run(Amount { mean: (burst * 1e3) as Nanos, sd }),
+                    Op::Sleep(exactly(sleep * US + (charged * 1e3) as Nanos)),
+                ]
             }
             _ => vec![Op::Run(exactly(1_000_000_000))],
         };
@@ -218,7 +227,7 @@ impl Guest {
                 let set = [("tick_phase_us", (phase / US).to_string())];
                 let machine = schedlab_machine::load("up").unwrap();
                 let duration = self.prelude() + (case.seconds * 1e9) as Nanos;
-                let accounts = simulate(self.kernel, &machine, &load(self, case, phase), &set, duration);
+                let accounts = simulate(self.kernel, &machine, &load(self, case, &machine, phase), &set, duration);
                 self.distances(case, &accounts.tasks)
             })
             .collect();
