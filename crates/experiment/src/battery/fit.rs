@@ -92,6 +92,10 @@ fn lacking(test: &Test, subject: &Subject, machine: &Machine) -> Option<String> 
         .or_else(|| too_few(needs.llcs, machine.llcs(), "last-level cache", "last-level caches"))
         .or_else(|| too_few(needs.nodes, machine.nodes(), "node", "nodes"))
         .or_else(|| {
+            let differ = machine.cpus.windows(2).any(|pair| pair[0].place.capacity != pair[1].place.capacity);
+            (needs.symmetric && differ).then(|| "it needs CPUs of one capacity, and the machine's differ".to_owned())
+        })
+        .or_else(|| {
             subject
                 .profile
                 .most_cpus()

@@ -42,13 +42,15 @@ pub struct NeedsFile {
     pub llcs: usize,
     /// Nodes.
     pub nodes: usize,
+    /// Whether all its CPUs must have the same capacity.
+    pub symmetric: bool,
     /// What the kernel must be able to do.
     pub features: Vec<Need>,
 }
 
 impl Default for NeedsFile {
     fn default() -> Self {
-        Self { cpus: 1, threads: 1, llcs: 1, nodes: 1, features: Vec::new() }
+        Self { cpus: 1, threads: 1, llcs: 1, nodes: 1, symmetric: false, features: Vec::new() }
     }
 }
 
