@@ -9,8 +9,8 @@ use schedlab_capture::owner;
 use schedlab_sim::program::{GroupSpec, ROOT_GROUP};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How the directories of all runs begin.
@@ -66,21 +66,29 @@ fn find(mountinfo: &str, controllers: impl Fn(&Path) -> String) -> Option<Contro
 /// The groups of a run. They are removed when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    made: Vec<PathBuf>,
+    controller: Option<Controller>,
+    /// Their directories, each after its parent.
+    dirs: Vec<PathBuf>,
+    /// How the paths of this run's groups begin.
+    mark: String,
+    made: OnceLock<Made>,
+}
+
+/// What is open once they are made.
+#[derive(Debug)]
+struct Made {
     /// For each group the file that takes the threads that join it.
     files: Vec<File>,
     /// The same file of the hierarchy's root.
-    root: Option<File>,
+    root: File,
     /// The file of the root that takes whole processes. Version 2 moves threads only within what it calls a domain, and
     /// this process may be in any.
-    home: Option<File>,
-    /// How the paths of this run's groups begin.
-    mark: String,
+    home: File,
 }
 
 impl Groups {
-    /// Makes the groups, each after its parent. Those of earlier runs that were killed are removed.
-    pub(crate) fn make(specs: &[GroupSpec]) -> Result<Self> {
+    /// Plans the groups.
+    pub(crate) fn plan(specs: &[GroupSpec]) -> Result<Self> {
         if specs.is_empty() {
             return Ok(Self::default());
         }
@@ -88,41 +96,38 @@ impl Groups {
             Error::not_permitted("the workload has groups, and no cgroup hierarchy here has the cpu controller")
                 .mend("mount one: mount -t cgroup2 none /sys/fs/cgroup, or mount -t cgroup -o cpu none DIRECTORY")
         })?;
+        let mark = format!("{PREFIX}{}-", owner::mark());
+        let dirs = specs.iter().map(|spec| directory(&controller, &mark, spec)).collect::<Result<_>>()?;
+        Ok(Self { controller: Some(controller), dirs, mark, made: OnceLock::new() })
+    }
+
+    /// Makes them, each after its parent. Those of earlier runs that were killed are removed. The process that does this
+    /// is the supervisor, which outlives a command that is killed.
+    pub(crate) fn make(&self, specs: &[GroupSpec]) -> Result<()> {
+        let Some(controller) = &self.controller else { return Ok(()) };
         remove_stale(&controller.root);
-        let mut groups = Self::default();
-        groups.mark = format!("{PREFIX}{}-", owner::mark());
-        groups.root = Some(open(&controller.root, controller.members())?);
-        groups.home = Some(open(&controller.root, "cgroup.procs")?);
+        let root = open(&controller.root, controller.members())?;
+        let home = open(&controller.root, "cgroup.procs")?;
         if controller.version == 2 {
             write(&controller.root, "cgroup.subtree_control", "+cpu")?;
         }
-        for spec in specs {
-            groups.add(&controller, spec)?;
-        }
-        Ok(groups)
-    }
-
-    fn add(&mut self, controller: &Controller, spec: &GroupSpec) -> Result<()> {
-        let inside = spec.path.trim_start_matches('/');
-        if inside.split('/').any(|part| matches!(part, "" | "." | "..") || part.contains(['\n', '\0'])) {
-            return Err(Error::input(format!("\"{}\" cannot be the path of a cgroup", spec.path))
-                .mend("write a path like /a/b, without . and .."));
-        }
-        let dir = controller.root.join(format!("{}{inside}", self.mark));
-        fs::create_dir(&dir).map_err(|e| refused("make the cgroup", &dir, &e))?;
-        self.made.push(dir.clone());
-        if controller.version == 1 {
-            configure_1(&dir, spec)?
-        } else {
-            configure_2(&dir, spec)?
-        }
-        self.files.push(open(&dir, controller.members())?);
+        let make = |(dir, spec): (&PathBuf, &GroupSpec)| {
+            fs::create_dir(dir).map_err(|e| refused("make the cgroup", dir, &e))?;
+            if controller.version == 1 {
+                configure_1(dir, spec)?
+            } else {
+                configure_2(dir, spec)?
+            }
+            open(dir, controller.members())
+        };
+        let files = self.dirs.iter().zip(specs).map(make).collect::<Result<_>>()?;
+        let _ = self.made.set(Made { files, root, home });
         Ok(())
     }
 
     /// Moves this process to the root of the hierarchy, where its threads can go to the groups from.
     pub(crate) fn enter(&self) -> Result<()> {
-        let result = self.home.as_ref().map_or(Ok(()), |mut file| file.write_all(b"0"));
+        let result = self.made.get().map_or(Ok(()), |made| (&made.home).write_all(b"0"));
         result.map_err(|e| {
             Error::not_permitted(format!("the tasks cannot move to the root of the cgroups: {e}"))
                 .mend("run it as root")
@@ -131,7 +136,8 @@ impl Groups {
 
     /// Moves this thread into a group.
     pub(crate) fn join(&self, group: u32) -> Result<()> {
-        let file = if group == ROOT_GROUP { self.root.as_ref() } else { self.files.get(group as usize) };
+        let made = self.made.get();
+        let file = made.and_then(|it| if group == ROOT_GROUP { Some(&it.root) } else { it.files.get(group as usize) });
         // 0 stands for the thread that writes.
         let result = file.map_or(Ok(()), |mut file| file.write_all(b"0"));
         result.map_err(|e| {
@@ -140,24 +146,14 @@ impl Groups {
         })
     }
 
-    /// Whether there are any.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
-    /// The descriptors that the tasks need.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.files.iter().chain(&self.root).chain(&self.home).map(AsRawFd::as_raw_fd).collect()
-    }
-
     /// How the paths of the groups begin in a recording, where the workload has `/`.
     pub(crate) fn prefix(&self) -> Option<String> {
-        (!self.is_empty()).then(|| format!("/{}", self.mark))
+        (!self.dirs.is_empty()).then(|| format!("/{}", self.mark))
     }
 
     /// Removes them, when their tasks have ended.
     pub(crate) fn remove(&self) {
-        for dir in self.made.iter().rev() {
+        for dir in self.dirs.iter().rev() {
             for _ in 0..100 {
                 match fs::remove_dir(dir) {
                     // The last task is still on its way out.
@@ -173,6 +169,16 @@ impl Drop for Groups {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Where a group is.
+fn directory(controller: &Controller, mark: &str, spec: &GroupSpec) -> Result<PathBuf> {
+    let inside = spec.path.trim_start_matches('/');
+    if inside.split('/').any(|part| matches!(part, "" | "." | "..") || part.contains(['\n', '\0'])) {
+        return Err(Error::input(format!("\"{}\" cannot be the path of a cgroup", spec.path))
+            .mend("write a path like /a/b, without . and .."));
+    }
+    Ok(controller.root.join(format!("{mark}{inside}")))
 }
 
 fn open(dir: &Path, file: &str) -> Result<File> {

@@ -40,7 +40,7 @@ impl Runner {
     /// When a right is missing, or the machine lacks what the load asks for. Nothing is left behind then.
     pub fn new(options: Options) -> Result<Self> {
         let failed = |e: io::Error| Error::system("cannot set up the run", &e);
-        let groups = Groups::make(&options.load.groups)?;
+        let groups = Groups::plan(&options.load.groups)?;
         let (notice, notify) = io::pipe().map_err(failed)?;
         let (socket, other) = UnixStream::pair().map_err(failed)?;
         let launchers = sessions(&options.load);

@@ -1,8 +1,8 @@
 //! The supervisor: a process that starts the launchers, lets the run begin, and ends it, whatever happens to any other
 //! process of the run.
 //!
-//! It has a higher priority than the tasks where it may, outlives the command that started it, and removes the groups.
-//! The launchers die with it, and the tasks with their launchers.
+//! It has a higher priority than the tasks where it may, outlives the command that started it, and makes and removes the
+//! groups. The launchers die with it, and the tasks with their launchers.
 
 use crate::children::children;
 use crate::hotplug;
@@ -35,9 +35,12 @@ const LEAD_EACH: Nanos = 30_000;
 
 /// The supervisor's body, in the process that was forked for it.
 pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut notice: PipeReader) -> ! {
-    let mut keep = world.groups.descriptors();
-    keep.extend([command.as_raw_fd(), notice.as_raw_fd(), world.notify.as_raw_fd()]);
-    let signals = stand_apart(&keep);
+    let signals = stand_apart(&[command.as_raw_fd(), notice.as_raw_fd(), world.notify.as_raw_fd()]);
+    if let Err(error) = world.groups.make(&world.load().groups) {
+        world.region.fail(&error);
+        world.groups.remove();
+        sys::exit(0)
+    }
     let mut launchers = launch_all(world, &signals);
     let mut state = State::SettingUp { until: sys::monotonic() + SETUP };
     let mut switches = hotplug::Switches::new(&world.load().hotplug);

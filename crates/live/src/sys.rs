@@ -30,13 +30,22 @@ pub(crate) fn monotonic() -> Nanos {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// How often this thread was preempted. Asking does not make the kernel account it.
-pub(crate) fn preemptions() -> i64 {
+/// How often this thread has left its CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    /// To sleep.
+    pub(crate) voluntary: i64,
+    /// Because it was preempted, or yielded.
+    pub(crate) involuntary: i64,
+}
+
+/// How often this thread has left its CPU. Asking does not make the kernel account it.
+pub(crate) fn switches() -> Switches {
     // SAFETY: a structure of numbers may be all zero, and the kernel fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is of the type that the call writes.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    usage.ru_nivcsw
+    Switches { voluntary: usage.ru_nvcsw, involuntary: usage.ru_nivcsw }
 }
 
 /// The CPU time of this thread. Reading it makes the kernel account the thread.

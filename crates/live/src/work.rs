@@ -4,14 +4,14 @@
 //! as no tick would yet. So a burst is done by counted loops, some 20 us at a time, and the time that has passed
 //! meanwhile is read without entering the kernel. If it is much longer than usual, then the kernel says whether the
 //! thread was preempted. If so, it has just got its CPU back, and its clock may be read; if not, the thread was slower,
-//! or its virtual CPU was away. The clock is read when a burst begins, too, since the thread has mostly slept before.
+//! or its virtual CPU was away. The clock is read when a burst begins, too, if the thread has slept before.
 //!
 //! A few of the bursts are timed by the thread's clock to their end: that tells how exact they are, and how much of the
 //! time for which a virtual CPU is away its kernel counts as the thread's.
 
 use crate::computing::Computation;
 use crate::memory::Touched;
-use crate::sys;
+use crate::sys::{self, Switches};
 use schedlab_base::Nanos;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -114,14 +114,14 @@ pub(crate) struct Worker<'a> {
     /// When the run is over, whatever the task does.
     over: Nanos,
     /// The time between two readings of its own CPU clock; 0: it never reads it. If the task says nothing, it does so
-    /// when a burst begins, when it was preempted, and after some of its bursts.
+    /// when a burst begins after a sleep, when it was preempted, and after some of its bursts.
     pub(crate) clock_poll: Option<Nanos>,
     /// How many bursts it has begun.
     bursts: u32,
     /// How many chunks in a row took much longer than usual, and how many times as long at least.
     longer: (u32, f64),
-    /// How often it had been preempted when it last asked.
-    preemptions: i64,
+    /// How often it had left its CPU when it last asked.
+    switches: Switches,
     /// Its CPU clock when it was last read, if it may be in this burst.
     read: Option<Nanos>,
     /// What counts as its CPU time since then.
@@ -149,7 +149,7 @@ impl<'a> Worker<'a> {
             clock_poll: None,
             bursts: 0,
             longer: (0, f64::INFINITY),
-            preemptions: 0,
+            switches: Switches { voluntary: -1, involuntary: 0 },
             read: None,
             since: 0.0,
             away: 0.0,
@@ -191,7 +191,7 @@ impl<'a> Worker<'a> {
         }
         let timed = self.bursts < FIRST || self.bursts.is_multiple_of(TIMED);
         self.bursts = self.bursts.saturating_add(1);
-        let start = (self.clock_poll.is_none() && amount > SHORT).then(sys::thread_cpu);
+        let start = (self.clock_poll.is_none() && amount > SHORT && self.has_slept()).then(sys::thread_cpu);
         self.reads(start);
         let wanted = self.work(amount as f64, capacities).round() as Nanos;
         let took = start.filter(|_| timed).map(|start| {
@@ -238,7 +238,7 @@ impl<'a> Worker<'a> {
         let (mut left, mut time) = (amount, 0.0);
         let most = CHUNK.max(LOOKS * self.calibration.look_ns);
         if amount > SHORT as f64 {
-            self.preemptions = sys::preemptions();
+            self.switches.involuntary = sys::switches().involuntary;
         }
         let mut now = sys::monotonic();
         while left > 0.0 {
@@ -285,16 +285,25 @@ impl<'a> Worker<'a> {
 
     /// Whether it was preempted since it last asked.
     fn was_preempted(&mut self) -> bool {
-        let before = std::mem::replace(&mut self.preemptions, sys::preemptions());
-        before != self.preemptions
+        let before = std::mem::replace(&mut self.switches, sys::switches());
+        before.involuntary != self.switches.involuntary
+    }
+
+    /// Whether it has slept since it last asked. It never does in a burst.
+    fn has_slept(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.switches, sys::switches());
+        before.voluntary != self.switches.voluntary
     }
 
     /// Reads its CPU clock, if it may: the time that does not count yet.
     fn since_read(&mut self) -> Option<f64> {
-        let (read, since) = (self.read?, self.since);
+        let (read, since) = (self.read, self.since);
+        if self.clock_poll.is_some() {
+            return None;
+        }
         let clock = sys::thread_cpu();
         self.reads(Some(clock));
-        Some((clock - read) as f64 - since)
+        Some((clock - read?) as f64 - since)
     }
 
     /// The same of a chunk in which it was not preempted, which shows how fast loops are.
@@ -360,7 +369,11 @@ mod tests {
         // The median of the first ones, which are all timed: a virtual machine's CPU can be taken away in one of them.
         let mut of = |scaled| {
             worker.bursts = 0;
-            let mut bursts: Vec<Burst> = (0..FIRST).map(|_| worker.burst(1_000_000, scaled)).collect();
+            let mut after_a_sleep = |_| {
+                worker.switches.voluntary = -1;
+                worker.burst(1_000_000, scaled)
+            };
+            let mut bursts: Vec<Burst> = (0..FIRST).map(&mut after_a_sleep).collect();
             bursts.sort_by_key(|burst| burst.took);
             bursts[bursts.len() / 2]
         };

@@ -54,6 +54,26 @@ fn a_run_that_is_killed_leaves_nothing() {
     }
 }
 
+/// The groups are the supervisor's, which is there before they are.
+#[test]
+fn a_command_killed_while_it_sets_up_leaves_nothing() {
+    let Some(_guard) = may_record() else { return };
+    if !may_be_root() || cgroups().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"tasks": {"a": {"taskgroup": "/a", "run": 1000}, "b": {"taskgroup": "/b/c", "run": 1000}},
+        "x-groups": {"/a": {}, "/b": {}, "/b/c": {}}}"#;
+    let file = workload(dir.path(), text);
+    for (at, signal) in (0..16).map(|n| (8 * n, if n % 2 == 0 { "-TERM" } else { "-KILL" })) {
+        let mut run = start(&file, &["-d", "60s", "--no-record"]);
+        std::thread::sleep(Duration::from_millis(at));
+        assert!(Command::new("kill").args([signal, &run.id().to_string()]).status().unwrap().success());
+        run.wait_with_output_keeping_id();
+        assert_nothing_left(run.id(), &[]);
+    }
+}
+
 trait KeepId {
     fn wait_with_output_keeping_id(&mut self) -> (Option<i32>, Vec<u8>);
 }
