@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -545,6 +545,7 @@ def test(
 def fidelity(
     on: str | Sequence[str],
     *,
+    workload: Workload | Sequence[Workload] = (),
     deterministic: bool = False,
     machine: PathLike | Sequence[PathLike] = (),
     load: str | Sequence[str] = (),
@@ -554,15 +555,21 @@ def fidelity(
 ) -> pd.DataFrame:
     """Run the same loads in the simulator and on real kernels, and return one row per figure.
 
-    `on` is `"live"` or `"vm:KERNEL"`, or several of them. The columns have the figure's mean over the real kernel's
-    runs (`real`), their `range`, the `simulated` mean, the `error` (relative, or the difference of a percentage), its
-    `bar`, and how it stands to that: `met`, `within-scatter`, `missed` or `no-bar`. `DataFrame.attrs` has the kernels
-    and machines (`places`) and the `orders` of kernels. `jobs` is the number of simulations, and of guests with counted
-    time, to run at once.
+    `on` is `"live"` or `"vm:KERNEL"`, or several of them. The loads are those that `load` names, and `workload`: a file
+    or a preset of the user's, or several; without either, all that the command has.
+
+    The columns have the figure's mean over the real kernel's runs (`real`), their `range`, the `simulated` mean, the
+    `error` (relative, or the difference of a percentage), its `bar`, and how it stands to that: `met`,
+    `within-scatter`, `missed` or `no-bar`. `DataFrame.attrs` has the kernels and machines (`places`) and the `orders`
+    of kernels. `jobs` is the number of simulations, and of guests with counted time, to run at once.
     """
     given = options(on=on, deterministic=deterministic, machine=machine, load=load, duration=duration)
     given += options(repeats=repeats, jobs=jobs)
-    _, document = command.call_with_status(["fidelity", *given], (command.DONE, command.FAILED))
+    own = [workload] if isinstance(workload, str | os.PathLike | Mapping) else list(workload)
+    with ExitStack() as files:
+        loads = [files.enter_context(_workload(one)) for one in own]
+        call = ["fidelity", *given, "--", *loads]
+        _, document = command.call_with_status(call, (command.DONE, command.FAILED))
     frame = pd.DataFrame(document["rows"])
     frame.attrs.update(places=document["places"], orders=document["orders"])
     return frame

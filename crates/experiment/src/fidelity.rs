@@ -22,7 +22,7 @@ use crate::backend::vm::ONE_CLOCK;
 use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
-use loads::{CALLS, LOADS, Load, WAKE_UPS};
+use loads::{CALLS, LOADS, Subject, WAKE_UPS};
 use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
 use schedlab_measure::intervals::{Intervals, Table};
@@ -37,8 +37,10 @@ pub struct Question {
     pub kernels: Vec<Box<dyn Real>>,
     /// The machines.
     pub machines: Vec<Machine>,
-    /// The names of the loads; all if there is none.
+    /// The names of the loads; all if there is neither a name nor a workload.
     pub loads: Vec<String>,
+    /// The user's own workloads.
+    pub workloads: Vec<Workload>,
     /// How long each run is.
     pub duration: Nanos,
     /// How often each load is run on each kernel, and simulated.
@@ -96,10 +98,10 @@ pub fn loads() -> impl Iterator<Item = (&'static str, &'static str)> {
     LOADS.iter().map(|load| (load.name, load.meaning))
 }
 
-/// The loads with these names; all if none is named.
-fn chosen(names: &[String]) -> Result<Vec<&'static Load>> {
+/// What is asked for: the loads that are named, or all if nothing is, and the user's own workloads.
+fn chosen(question: &Question) -> Result<Vec<Subject<'_>>> {
     let find = |name: &String| {
-        LOADS.iter().find(|load| load.name == name).ok_or_else(|| {
+        LOADS.iter().find(|load| load.name == name).map(Subject::Known).ok_or_else(|| {
             let error = Error::input(format!("there is no load \"{name}\"")).key("--load");
             match nearest(name, LOADS.iter().map(|load| load.name)) {
                 Some(near) => error.mend(format!("did you mean \"{near}\"?")),
@@ -109,7 +111,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Load>> {
             }
         })
     };
-    if names.is_empty() { Ok(LOADS.iter().collect()) } else { names.iter().map(find).collect() }
+    let own = question.workloads.iter().map(Subject::Own);
+    if question.loads.is_empty() && question.workloads.is_empty() {
+        return Ok(LOADS.iter().map(Subject::Known).collect());
+    }
+    question.loads.iter().map(find).chain(own.map(Ok)).collect()
 }
 
 /// Runs everything. `done` is called with what was done, before each run and at its end.
@@ -117,7 +123,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Load>> {
 /// # Errors
 /// When a load is unknown, a machine cannot be had, or a run fails.
 pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fidelity> {
-    let loads = chosen(&question.loads)?;
+    let subjects = chosen(question)?;
     let mut all = Fidelity {
         duration_s: question.duration as f64 / 1e9,
         repeats: question.repeats,
@@ -140,9 +146,9 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
         for kernel in &question.kernels {
             let (setup, remarks) = calibrated(question, &**kernel, machine, done)?;
             all.places.push(place(&**kernel, machine, &setup, remarks));
-            let runs = both(question, &**kernel, machine, (&loads, &setup), done)?;
-            for (load, (real, simulated)) in loads.iter().zip(runs) {
-                let about = (kernel.name(), machine.name.as_str(), load.name);
+            let runs = both(question, &**kernel, machine, (&subjects, &setup), done)?;
+            for (subject, (real, simulated)) in subjects.iter().zip(runs) {
+                let about = (kernel.name(), machine.name.as_str(), subject.name());
                 all.rows.extend(judged::rows(about, machine.cpus.len(), &real, &simulated));
             }
         }
@@ -154,7 +160,8 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
 /// How many times `done` will be called.
 #[must_use]
 pub fn steps(question: &Question) -> u64 {
-    let loads = if question.loads.is_empty() { LOADS.len() } else { question.loads.len() } as u64;
+    let named = question.loads.len() + question.workloads.len();
+    let loads = if named == 0 { LOADS.len() } else { named } as u64;
     (question.kernels.len() * question.machines.len()) as u64 * (2 + 2 * loads * question.repeats)
 }
 
@@ -165,16 +172,17 @@ fn calibrated(
     machine: &Machine,
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<(Setup, Vec<String>)> {
-    let recorded = |load: &'static Load| -> Result<(Setup, Vec<String>, Table)> {
+    let recorded = |load: Subject| -> Result<(Setup, Vec<String>, Table)> {
         let mut source = kernel.recording(&request(kernel, machine, load, (question.duration, 1))?)?.open()?;
         let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
         source.run(&mut (&mut builder, &mut intervals))?;
         let model = builder.finish(&from_trace::Options::default())?;
-        done(&format!("{} on {}: {}", kernel.name(), machine.name, load.name));
+        done(&format!("{} on {}: {}", kernel.name(), machine.name, load.name()));
         let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
         Ok((setup, remarks, intervals.finish()))
     };
-    let mut of = on_threads(&[&WAKE_UPS, &CALLS], kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
+    let subjects = [&WAKE_UPS, &CALLS].map(Subject::Known);
+    let mut of = on_threads(&subjects, kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
     let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
     setup.machine.name.clone_from(&machine.name);
     let costs = &mut setup.machine.costs;
@@ -207,7 +215,7 @@ fn shares_clock(kernel: &dyn Real, machine: &Machine) -> bool {
     kernel.deterministic() && machine.cpus.len() > 1
 }
 
-fn request(kernel: &dyn Real, machine: &Machine, load: &Load, (duration, seed): (Nanos, u64)) -> Result<Request> {
+fn request(kernel: &dyn Real, machine: &Machine, load: Subject, (duration, seed): (Nanos, u64)) -> Result<Request> {
     let cpus = machine.cpus.len() as u32;
     Ok(Request {
         kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
@@ -228,15 +236,15 @@ fn both(
     question: &Question,
     kernel: &dyn Real,
     machine: &Machine,
-    (loads, setup): (&[&Load], &Setup),
+    (loads, setup): (&[Subject], &Setup),
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Both>> {
     let repeats = question.repeats as usize;
     let asked: Vec<Request> = loads
         .iter()
-        .flat_map(|load| (1..=question.repeats).map(|seed| request(kernel, machine, load, (question.duration, seed))))
+        .flat_map(|load| (1..=question.repeats).map(|seed| request(kernel, machine, *load, (question.duration, seed))))
         .collect::<Result<_>>()?;
-    let tell = |at: usize| done(&format!("{} on {}: {}", kernel.name(), machine.name, loads[at / repeats].name));
+    let tell = |at: usize| done(&format!("{} on {}: {}", kernel.name(), machine.name, loads[at / repeats].name()));
     let keys = |at: usize| asked[at].workload.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<&str>>();
     let ran = |at: usize| -> Result<(Figures, Workload)> {
         let recording = kernel.recording(&asked[at])?;

@@ -13,10 +13,14 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab fidelity --on live\n  \
     schedlab fidelity --on vm:debian-6.1 --on vm:debian-6.12 --deterministic --machine 1 --machine 4\n  \
-    schedlab fidelity --on vm:debian-6.12 --deterministic --machine 2 --load hogs --load groups --json\n\n\
+    schedlab fidelity --on vm:debian-6.12 --deterministic --machine 2 --load hogs --load groups --json\n  \
+    schedlab fidelity --on live mine.json\n\n\
     Exit status: 0 every figure is within its bar or the real kernel's own scatter, 1 some are not, 2 bad input, \
     4 not permitted.")]
 pub struct Args {
+    /// Workload files, or presets, to compare instead of the loads that this command has.
+    #[arg(value_name = "WORKLOAD")]
+    workload: Vec<String>,
     /// The real kernel: `live`, this one, or `vm:KERNEL`, a guest (vm:debian-6.12, vm:/path/to/bzImage); may be
     /// repeated, and the kernels are then compared as well.
     #[arg(long, value_name = "WHERE", required_unless_present = "list")]
@@ -28,7 +32,7 @@ pub struct Args {
     /// live, otherwise 1).
     #[arg(long, short, value_name = "MACHINE")]
     machine: Vec<String>,
-    /// Only this load; may be repeated.
+    /// Only this of the loads that this command has; may be repeated.
     #[arg(long, value_name = "NAME")]
     load: Vec<String>,
     /// List the loads.
@@ -63,6 +67,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         kernels: args.on.iter().map(|on| backend::real(on, args.deterministic)).collect::<Result<_>>()?,
         machines: machines.iter().map(|spec| schedlab_machine::load(spec)).collect::<Result<_>>()?,
         loads: args.load,
+        workloads: args.workload.iter().map(|spec| schedlab_workload::load(spec)).collect::<Result<_>>()?,
         duration: args.duration,
         repeats: args.repeats,
         threads: args.jobs.count(),

@@ -277,17 +277,26 @@ fn the_simulator_is_held_against_a_real_kernel() {
     let Some(cache) = cache() else { return };
     let place = ["--on", "vm:debian-6.12", "--deterministic", "--machine", "1"];
     let length = ["--duration", "400ms", "--repeats", "2", "--load", "nice", "--json"];
-    let output = run(cache, &[&["fidelity"], &place[..], &length[..]].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("mine.json");
+    // They begin at once, and each has its turns of 3 ms in the other's.
+    std::fs::write(&own, r#"{ "tasks": { "of-mine": { "instance": 2, "x-clock-poll": 0, "run": 1000000 } } }"#)
+        .unwrap();
+    let output = run(cache, &[&["fidelity"], &place[..], &length[..], &[own.to_str().unwrap()]].concat());
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{problem}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["places"][0]["profile"], "linux-6.12");
     let rows = found["rows"].as_array().unwrap();
-    let row = |figure: &str| rows.iter().find(|row| row["figure"] == figure).unwrap();
+    let row_of =
+        |load: &str, figure: &str| rows.iter().find(|row| row["load"] == load && row["figure"] == figure).unwrap();
+    let row = |figure: &str| row_of("nice", figure);
     // Two hogs of different weight on one CPU: in 0.4 s each share is known to a slice of 4 ms.
     let share = row("CPU time, worst task");
     assert!(share["error"].as_f64().unwrap().abs() < 0.1, "{share}");
     assert!(row("switches")["real"].as_f64() > Some(20.0) && row("wait")["bar"].is_null(), "{rows:?}");
+    let share = row_of("mine", "CPU time, worst task");
+    assert!(share["real"].as_f64() > Some(180_000.0) && share["error"].as_f64().unwrap().abs() < 0.1, "{share}");
     let refused = run(cache, &["fidelity", "--on", "sim"]);
     assert!(message(&refused).contains("this needs a real kernel"));
     let refused = run(cache, &[&["fidelity"], &place[..], &["--load", "hog"]].concat());

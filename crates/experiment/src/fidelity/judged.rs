@@ -47,7 +47,7 @@ pub struct Row {
     /// The machine.
     pub machine: String,
     /// The load.
-    pub load: &'static str,
+    pub load: String,
     /// The figure.
     pub figure: &'static str,
     /// What it counts in: `us`, `%`, or nothing for a number.
@@ -73,7 +73,7 @@ pub struct Order {
     /// The machine.
     pub machine: String,
     /// The load.
-    pub load: &'static str,
+    pub load: String,
     /// The figure.
     pub figure: &'static str,
     /// The kernel of which it is smaller, as `--on` names it.
@@ -106,12 +106,7 @@ impl Values {
 type Figure = (&'static str, &'static str, fn(&Figures) -> f64, Option<f64>);
 
 /// The rows of a load in a place, which is the backend, the machine and the load.
-pub(super) fn rows(
-    about: (&str, &str, &'static str),
-    cpus: usize,
-    real: &[Figures],
-    simulated: &[Figures],
-) -> Vec<Row> {
+pub(super) fn rows(about: (&str, &str, &str), cpus: usize, real: &[Figures], simulated: &[Figures]) -> Vec<Row> {
     let (share, switches) = if cpus == 1 { ONE_CPU } else { SEVERAL };
     let woken = Values::of(real, |run| run.all.wakeups).mean >= WAKEUPS;
     let latency = woken.then_some(LATENCY);
@@ -135,7 +130,7 @@ pub(super) fn rows(
 }
 
 fn row(
-    (on, machine, load): (&str, &str, &'static str),
+    (on, machine, load): (&str, &str, &str),
     (figure, unit, bar): (&'static str, &'static str, Option<f64>),
     real: &Values,
     simulated: f64,
@@ -149,11 +144,11 @@ fn row(
         _ => Standing::Missed,
     };
     let (on, machine, range) = (on.to_owned(), machine.to_owned(), (real.least, real.most));
-    Row { on, machine, load, figure, unit, real: real.mean, range, simulated, error, bar, standing }
+    Row { on, machine, load: load.to_owned(), figure, unit, real: real.mean, range, simulated, error, bar, standing }
 }
 
 /// The task whose CPU time is furthest off. Instances of one task are compared by size: the largest with the largest.
-fn worst_task(about: (&str, &str, &'static str), real: &[Figures], simulated: &[Figures], bar: f64) -> Option<Row> {
+fn worst_task(about: (&str, &str, &str), real: &[Figures], simulated: &[Figures], bar: f64) -> Option<Row> {
     let first = real.first()?;
     let places = first.run.iter().flat_map(|(key, of)| (0..of.len()).map(move |at| (key, at)));
     let all = places.map(|(key, at)| {
@@ -170,7 +165,7 @@ pub(super) fn orders(rows: &[Row]) -> Vec<Order> {
     let mut orders = Vec::new();
     for (n, a) in rows.iter().enumerate() {
         for b in &rows[n + 1..] {
-            let same = (a.load, a.figure) == (b.load, b.figure) && a.on != b.on;
+            let same = (&a.load, a.figure) == (&b.load, b.figure) && a.on != b.on;
             let (small, large) = if a.range.1 < b.range.0 { (a, b) } else { (b, a) };
             // Of the worst task, each kernel has its own.
             if !same || small.range.1 >= large.range.0 || a.figure.starts_with("CPU time") {
@@ -178,7 +173,7 @@ pub(super) fn orders(rows: &[Row]) -> Vec<Order> {
             }
             orders.push(Order {
                 machine: a.machine.clone(),
-                load: a.load,
+                load: a.load.clone(),
                 figure: a.figure,
                 smaller: small.on.clone(),
                 larger: large.on.clone(),

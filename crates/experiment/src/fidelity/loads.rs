@@ -9,6 +9,7 @@ use schedlab_workload::Workload;
 use std::path::Path;
 
 /// A load.
+#[derive(Debug)]
 pub(super) struct Load {
     /// Its name.
     pub(super) name: &'static str,
@@ -27,6 +28,33 @@ impl Load {
         workload.name = self.name.to_owned();
         workload.file = None;
         Ok(workload)
+    }
+}
+
+/// What is run in both.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject<'a> {
+    /// A load of this file.
+    Known(&'static Load),
+    /// A workload of the user's.
+    Own(&'a Workload),
+}
+
+impl Subject<'_> {
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Known(load) => load.name,
+            Self::Own(workload) => &workload.name,
+        }
+    }
+
+    /// The workload for a machine of so many CPUs.
+    pub(super) fn workload(&self, cpus: u32) -> Result<Workload> {
+        match self {
+            Self::Known(load) => load.workload(cpus),
+            Self::Own(workload) => Ok((*workload).clone()),
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use crate::backend::Recording;
 use schedlab_base::Result;
 use schedlab_measure::{Chooser, Part};
 use schedlab_workload::from_trace::{ModelBuilder, Options};
-use schedlab_workload::{TaskDef, Workload};
+use schedlab_workload::{Action, TaskDef, Workload};
+use std::collections::BTreeMap;
 
 /// The other tasks of the recording, as a workload: each computes and sleeps as it did, wherever it was woken from.
 /// It is empty if there are none.
@@ -28,7 +29,18 @@ pub(super) fn of(recording: &Recording) -> Result<Workload> {
 pub(super) fn beside(workload: Workload, others: &Workload) -> Workload {
     let free = |name: &String| workload.tasks.iter().all(|task| task.name != *name);
     let names = (1..).map(|n| format!("other {n}")).filter(free);
-    let renamed = others.tasks.iter().zip(names).map(|(task, name)| TaskDef { name, ..task.clone() });
+    let names: BTreeMap<&str, String> = others.tasks.iter().map(|task| task.name.as_str()).zip(names).collect();
+    let renamed = others.tasks.iter().map(|task| {
+        let mut task = TaskDef { name: names[task.name.as_str()].clone(), ..task.clone() };
+        for step in task.phases.iter_mut().flat_map(|phase| &mut phase.events) {
+            if let Action::Fork(child) = &mut step.what
+                && let Some(name) = names.get(child.as_str())
+            {
+                child.clone_from(name);
+            }
+        }
+        task
+    });
     let tasks = workload.tasks.iter().cloned().chain(renamed).collect();
     let mut groups = others.groups.clone();
     groups.extend(workload.groups.clone());
@@ -52,5 +64,16 @@ mod tests {
         let names: Vec<&str> = both.tasks.iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names, ["hog", "other 1", "other 2", "other 3"]);
         assert_eq!(both.groups.keys().collect::<Vec<_>>(), ["/", "/low"]);
+    }
+
+    #[test]
+    fn other_tasks_fork_each_other_under_their_new_names() {
+        let parse = |text: &str| schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w")).unwrap();
+        let own = parse(r#"{ "tasks": { "true": { "run": 1 } } }"#);
+        let others =
+            parse(r#"{ "tasks": { "sh": { "run": 5, "fork": "true" }, "true": { "instance": 0, "run": 2 } } }"#);
+        let both = beside(own, &others);
+        assert_eq!(both.tasks[1].phases[0].events[1].what, Action::Fork("other 2".to_owned()));
+        assert_eq!((both.tasks[2].name.as_str(), both.tasks[2].instances), ("other 2", 0));
     }
 }

@@ -1,20 +1,29 @@
 //! When and where the tasks of a real run began, so that those of its simulation begin likewise.
 //!
-//! Real threads exist before their load begins. They are released together, and then sleep on the CPUs where the
-//! release found room for them until their own time comes. A simulator that begins evenly would be spared the balancing
-//! that follows.
+//! Real threads exist before their load begins. They are released together; those whose time has not come sleep on the
+//! CPUs where the release found room for them, and the others begin at once. A simulator that begins evenly would be
+//! spared the balancing that follows.
 
 use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
 use schedlab_workload::{Action, Amount, TaskDef, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a task began.
+/// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Start {
-    /// When it first woke up by itself, from the beginning of the run.
+struct Wakeup {
+    /// When, from the beginning of the run.
     at: Nanos,
-    /// The CPU where it slept until then.
+    /// The CPU where the task slept until then.
     cpu: CpuId,
+}
+
+/// How a task began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Start {
+    /// When it was released.
+    released: Option<Wakeup>,
+    /// When it first woke up by itself.
+    woke: Option<Wakeup>,
 }
 
 /// How the tasks of a run began, by name.
@@ -25,23 +34,21 @@ pub(super) type Starts = BTreeMap<String, Start>;
 pub(super) struct Starting {
     names: BTreeMap<Tid, String>,
     seen: BTreeMap<Tid, Seen>,
+    starts: BTreeMap<Tid, Start>,
 }
 
 /// A task so far.
 enum Seen {
     Awake(CpuId),
     Asleep(CpuId),
-    Begun(Start),
+    Begun,
 }
 
 impl Starting {
     /// How the workload's own tasks began; those that did not are left out.
     pub(super) fn finish(self, own: Option<&BTreeSet<Tid>>) -> Starts {
-        let begun = self.seen.iter().filter_map(|(tid, seen)| match seen {
-            Seen::Begun(start) if own.is_none_or(|own| own.contains(tid)) => Some((tid, *start)),
-            _ => None,
-        });
-        begun.filter_map(|(tid, start)| Some((self.names.get(tid)?.clone(), start))).collect()
+        let own = self.starts.iter().filter(|(tid, _)| own.is_none_or(|own| own.contains(tid)));
+        own.filter_map(|(tid, start)| Some((self.names.get(tid)?.clone(), *start))).collect()
     }
 
     fn event(&mut self, event: &Event) {
@@ -54,7 +61,7 @@ impl Starting {
                 {
                     self.seen.insert(prev, Seen::Asleep(event.cpu));
                 }
-                if next != 0 && !matches!(self.seen.get(&next), Some(Seen::Begun(_))) {
+                if next != 0 && !matches!(self.seen.get(&next), Some(Seen::Begun)) {
                     self.seen.insert(next, Seen::Awake(event.cpu));
                 }
             }
@@ -64,13 +71,19 @@ impl Starting {
                     *cpu = to;
                 }
             }
-            Payload::Waking { tid, .. } => {
-                if let Some(seen) = self.seen.get_mut(&tid)
-                    && let Seen::Asleep(cpu) = *seen
-                {
-                    *seen = Seen::Begun(Start { at: event.time, cpu });
+            // The target of a waking is still the CPU where the task slept.
+            Payload::Waking { tid, target, .. } => match self.seen.get_mut(&tid) {
+                None => {
+                    let released = Wakeup { at: event.time, cpu: target };
+                    self.starts.entry(tid).or_default().released.get_or_insert(released);
                 }
-            }
+                Some(seen) => {
+                    if let Seen::Asleep(cpu) = *seen {
+                        self.starts.entry(tid).or_default().woke = Some(Wakeup { at: event.time, cpu });
+                        *seen = Seen::Begun;
+                    }
+                }
+            },
             _ => {}
         }
     }
@@ -86,21 +99,42 @@ impl Sink for Starting {
     }
 }
 
-/// The workload, each of whose tasks first sleeps, with its tasks begun in this way.
+/// The workload with its tasks begun in this way. One whose tasks are started one after another starts them itself.
 pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> Workload {
-    let one = |task: &TaskDef, name: String| {
-        let mut task = TaskDef { name, instances: 1, ..task.clone() };
-        if let Some(start) = starts.get(&task.name) {
-            task.cpu = Some(start.cpu);
-            task.phases[0].events[0].what = Action::Sleep(Amount { mean: start.at, sd: 0 });
+    if workload.global.start != schedlab_workload::Start::Wake {
+        return workload.clone();
+    }
+    let one = |task: &TaskDef, name: String, nth: u32| {
+        let delay = task.delay.saturating_add(task.stagger.saturating_mul(nth.into()));
+        let start = starts.get(&name).copied().unwrap_or_default();
+        let mut task = TaskDef { name, instances: 1, delay, stagger: 0, ..task.clone() };
+        let sleep = first_sleep(&mut task).filter(|_| delay == 0);
+        let began = if delay > 0 || sleep.is_some() { start.woke } else { start.released };
+        if let Some(Wakeup { at, cpu }) = began {
+            match sleep {
+                Some(sleep) => *sleep = Amount { mean: at, sd: 0 },
+                None => task.delay = at,
+            }
+            task.cpu = Some(cpu);
         }
         task
     };
     let instances = |task: &TaskDef| match task.instances {
-        1 => vec![one(task, task.name.clone())],
-        many => (0..many).map(|n| one(task, format!("{}-{n}", task.name))).collect(),
+        0 => vec![task.clone()],
+        1 => vec![one(task, task.name.clone(), 0)],
+        many => (0..many).map(|n| one(task, format!("{}-{n}", task.name), n)).collect(),
     };
     Workload { tasks: workload.tasks.iter().flat_map(instances).collect(), ..workload.clone() }
+}
+
+/// The sleep with which a task begins, if it is not repeated.
+fn first_sleep(task: &mut TaskDef) -> Option<&mut Amount> {
+    let once = task.loops == Some(1);
+    let phase = task.phases.first_mut().filter(|phase| once && phase.loops == Some(1))?;
+    match &mut phase.events.first_mut()?.what {
+        Action::Sleep(amount) => Some(amount),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -157,9 +191,45 @@ mod tests {
             starting.events(&[Event { time, cpu, what }]);
         }
         let starts = starting.finish(None);
-        let start = |at, cpu| Start { at, cpu };
-        let expected = [("a", start(108, 2)), ("b", start(110, 3)), ("d", start(117, 1))];
+        let wakeup = |at, cpu| Some(Wakeup { at, cpu });
+        let expected = [
+            ("a", Start { released: wakeup(100, 0), woke: wakeup(108, 2) }),
+            ("b", Start { released: wakeup(104, 0), woke: wakeup(110, 3) }),
+            // It was never seen to sleep.
+            ("d", Start { released: wakeup(115, 0), woke: wakeup(117, 1) }),
+        ];
         assert_eq!(starts, expected.map(|(name, start)| (name.to_owned(), start)).into());
+    }
+
+    #[test]
+    fn a_workload_of_the_users_begins_when_it_was_released() {
+        let text = r#"{ "tasks": {
+            "at-once": { "run": 100 },
+            "later": { "instance": 2, "delay": 500, "x-stagger": 100, "run": 100 },
+            "child": { "instance": 0, "run": 1 },
+            "sleeps-again": { "loop": -1, "sleep": 100, "run": 1 } } }"#;
+        let workload = schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w")).unwrap();
+        let wakeup = |at, cpu| Some(Wakeup { at, cpu });
+        let starts = [
+            ("at-once", Start { released: wakeup(7, 1), woke: wakeup(900, 2) }),
+            ("later-1", Start { released: wakeup(8, 1), woke: wakeup(600_020, 3) }),
+            ("sleeps-again", Start { released: wakeup(9, 2), woke: wakeup(100_500, 2) }),
+        ];
+        let begun = begun_as(&workload, &starts.map(|(name, start)| (name.to_owned(), start)).into());
+        let found: Vec<_> = begun.tasks.iter().map(|t| (t.name.as_str(), t.instances, t.delay, t.cpu)).collect();
+        let expected = [
+            ("at-once", 1, 7, Some(1)),
+            // It was not seen to begin.
+            ("later-0", 1, 500_000, None),
+            ("later-1", 1, 600_020, Some(3)),
+            ("child", 0, 0, None),
+            ("sleeps-again", 1, 9, Some(2)),
+        ];
+        assert_eq!(found, expected);
+        let forked = r#"{ "tasks": { "a": { "run": 100 } }, "global": { "x-start": "fork" } }"#;
+        let workload = schedlab_workload::parse(forked.as_bytes(), std::path::Path::new("w")).unwrap();
+        let starts = [("a".to_owned(), Start { released: wakeup(7, 1), woke: None })].into();
+        assert_eq!(begun_as(&workload, &starts), workload);
     }
 
     #[test]
@@ -169,7 +239,8 @@ mod tests {
             assert!(workload.tasks.iter().all(|task| matches!(task.phases[0].events[0].what, Action::Sleep(_))));
             let first = &workload.tasks[0];
             let name = if first.instances == 1 { first.name.clone() } else { format!("{}-0", first.name) };
-            let begun = begun_as(&workload, &[(name.clone(), Start { at: 5, cpu: 1 })].into());
+            let start = Start { released: None, woke: Some(Wakeup { at: 5, cpu: 1 }) };
+            let begun = begun_as(&workload, &[(name.clone(), start)].into());
             assert_eq!(begun.tasks.len() as u32, workload.tasks.iter().map(|task| task.instances).sum::<u32>());
             let mut task = begun.tasks[0].clone();
             assert_eq!((&task.name, task.cpu), (&name, Some(1)));

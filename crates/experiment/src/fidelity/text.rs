@@ -22,7 +22,7 @@ fn cells(row: &Row) -> [String; 7] {
     let points = if row.unit == "%" { " points" } else { "%" };
     let bar = row.bar.map(|bar| format!("{:.0}%: {}", bar * 100.0, row.standing));
     [
-        row.load.to_owned(),
+        row.load.clone(),
         row.figure.to_owned(),
         value(row.real, row.unit),
         format!("{} to {}", value(row.range.0, row.unit), value(row.range.1, row.unit)),
@@ -75,7 +75,7 @@ fn summary(fidelity: &Fidelity) -> String {
         let _ = writeln!(out, "order of kernels where they differ by more than their scatter: {right} of {all} right");
     }
     for order in wrong {
-        let (load, figure, machine) = (order.load, order.figure, &order.machine);
+        let (load, figure, machine) = (&order.load, order.figure, &order.machine);
         let _ = writeln!(
             out,
             "wrong: {load}, {figure} on {machine}: smaller under {} than {}",
@@ -132,7 +132,7 @@ mod tests {
         let row = Row {
             on: "live".into(),
             machine: "2".into(),
-            load: "hogs",
+            load: "hogs".to_owned(),
             figure: "wait",
             unit: "us",
             real: 2_500_000.0,
