@@ -18,7 +18,7 @@ use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
 use crate::parallel::on_threads;
 use measure::Measured;
-use schedlab_base::{Nanos, Result};
+use schedlab_base::{Error, ErrorKind, Nanos, Result};
 use schedlab_machine::Machine;
 use schedlab_measure::Heat;
 use schedlab_workload::Workload;
@@ -90,10 +90,7 @@ impl Job<'_> {
         let (window, waste) = (self.experiment.window, self.experiment.measures_waste());
         let wanted = Wanted { window, heats: &plans, waste, keep: trace.as_deref() };
         let measured = measure(backend, &self.request(seed), &wanted);
-        let Measured { mut run, fingerprint } = measured.map_err(|e| {
-            let path = format!("kernels[{}]", self.kernel);
-            self.experiment.document.error(&path, format!("{} does not run: {e}", self.name(self.points[0])))
-        })?;
+        let Measured { mut run, fingerprint } = measured.map_err(|e| self.does_not_run(e))?;
         run.label = self.experiment.kernel_label(self.kernel).to_owned();
         let notes = [&self.workload.warnings[..], &run.notes[..]].concat();
         let mut results = Vec::new();
@@ -115,6 +112,15 @@ impl Job<'_> {
             });
         }
         Ok((results, fingerprint))
+    }
+
+    /// What a backend cannot run is a mistake in the file, unless this machine does not permit it.
+    fn does_not_run(&self, why: Error) -> Error {
+        let what = format!("{} does not run: {why}", self.name(self.points[0]));
+        match why.kind() {
+            ErrorKind::NotPermitted => Error::not_permitted(format!("{}: {what}", self.experiment.file.id)),
+            _ => self.experiment.document.error(&format!("kernels[{}]", self.kernel), what),
+        }
     }
 
     fn request(&self, seed: u64) -> Request {

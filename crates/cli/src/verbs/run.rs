@@ -23,7 +23,8 @@ use std::process::ExitCode;
     schedlab run experiments --json > before.json\n  \
     schedlab run experiments --baseline before.json --junit results.xml\n\n\
     Exit status: 0 all hold, 1 some fail or, with --baseline, something has changed, 2 bad input or output that cannot \
-    be written, 3 nothing failed but something is undecided, or nothing could be judged or compared."
+    be written, 3 nothing failed but something is undecided, or nothing could be judged or compared, 4 not permitted \
+    or not possible on this machine."
 )]
 pub struct Args {
     /// Experiment files, or folders that contain them.

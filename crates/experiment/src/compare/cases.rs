@@ -274,10 +274,11 @@ impl Results<'_> {
         let (verdict, reason) = match (not_run, undefined) {
             (Some(why), _) => (Verdict::Skipped, Some(why)),
             (None, Some(why)) => (Verdict::Undecided, Some(why)),
-            (None, None) => (
-                expectation.judged(judged.verdict),
-                (judged.verdict == Verdict::Undecided).then(|| scatter(&samples, &judged, deterministic)),
-            ),
+            (None, None) => {
+                let told = judged.verdict == Verdict::Undecided || expectation.file.seed_dependent.is_some();
+                let scatter = told.then(|| scatter(&samples, &judged, deterministic));
+                (expectation.judged(&judged, samples.len()), scatter)
+            }
         };
         let of = |get: fn(&Sample) -> f64| {
             let figures: Vec<f64> = samples.iter().map(get).collect();
@@ -357,7 +358,11 @@ impl Results<'_> {
 
 impl Expectation {
     /// The verdict on a case, given that of its figures. What holds for some seeds only does not hold.
-    fn judged(&self, verdict: Verdict) -> Verdict {
+    fn judged(&self, &Judged { verdict, holds, .. }: &Judged, seeds: usize) -> Verdict {
+        if self.file.seed_dependent.is_some() && !self.stands_in {
+            let settled = seeds >= SETTLED && (holds == 0 || holds == seeds);
+            return if settled { Verdict::Fail } else { Verdict::KnownDifference };
+        }
         match (self.file.kind, &self.file.known_difference, verdict) {
             (Some(Kind::Calibration), ..) => Verdict::Calibration,
             (_, Some(_), Verdict::Fail | Verdict::Undecided) => Verdict::KnownDifference,
@@ -366,6 +371,9 @@ impl Expectation {
         }
     }
 }
+
+/// With so many seeds, what depends on the seed both holds and does not hold.
+const SETTLED: usize = 20;
 
 /// The relation that has ours on the published figure's side of the bound.
 fn side(figure: f64, bound: f64) -> Relation {

@@ -26,6 +26,10 @@ impl Check<'_> {
             let mend = "leave one of the two out";
             return self.wrong(&format!("{path}.kind"), "a calibration has no known difference", mend);
         }
+        if file.seed_dependent.is_some() && (file.kind == Some(Kind::Calibration) || file.known_difference.is_some()) {
+            let what = "only what is judged can depend on the seed, not a calibration or a known difference";
+            return self.wrong(&format!("{path}.seed_dependent"), what, "leave one of the two out");
+        }
         let cells = file.cells.as_ref().map(|cells| self.cells(&format!("{path}.cells"), cells)).transpose()?;
         self.places(path, file, cells)?;
         let metric = self.metric(path, file, cells, names, ours)?;

@@ -4,8 +4,10 @@ use super::functions::FUNCTIONS;
 use super::{Expr, Operator, Reference, Selector};
 use schedlab_base::{Error, Result, nearest};
 
-/// The longest expression, in bytes.
-const MAX_LENGTH: usize = 4096;
+/// The longest expression, in bytes. A test's `{siblings}` has some 40 for each core of the machine.
+const MAX_LENGTH: usize = 1 << 18;
+/// The most operators: each may be a level of the tree.
+const MAX_OPERATORS: u32 = 2100;
 /// The deepest nesting.
 const MAX_DEPTH: u32 = 50;
 
@@ -25,7 +27,7 @@ pub fn parse(text: &str) -> Result<Expr> {
     if text.len() > MAX_LENGTH {
         return Err(Error::input(format!("an expression of {} bytes is too long", text.len())));
     }
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, operators: 0 };
     let expr = parser.sum()?;
     match parser.peek() {
         None => Ok(expr),
@@ -92,6 +94,7 @@ struct Parser {
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
+    operators: u32,
 }
 
 impl Parser {
@@ -124,11 +127,21 @@ impl Parser {
                 Some(Token::Sign('-')) => Operator::Subtract,
                 _ => break,
             };
-            self.at += 1;
+            self.operator()?;
             left = Expr::Binary(operator, Box::new(left), Box::new(self.product()?));
         }
         self.depth -= 1;
         Ok(left)
+    }
+
+    /// Goes past an operator.
+    fn operator(&mut self) -> Result<()> {
+        self.at += 1;
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(Error::input(format!("an expression of more than {MAX_OPERATORS} operators is too long")));
+        }
+        Ok(())
     }
 
     fn product(&mut self) -> Result<Expr> {
@@ -139,7 +152,7 @@ impl Parser {
                 Some(Token::Sign('/')) => Operator::Divide,
                 _ => return Ok(left),
             };
-            self.at += 1;
+            self.operator()?;
             left = Expr::Binary(operator, Box::new(left), Box::new(self.signed()?));
         }
     }

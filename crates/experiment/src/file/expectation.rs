@@ -52,6 +52,10 @@ pub struct ExpectationFile {
     /// Why a faithful model cannot meet it; it fails if it ever starts to hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_difference: Option<String>,
+    /// Why it holds with some seeds and not with others; it fails if it turns out to hold, or not to hold, with each of
+    /// at least 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed_dependent: Option<String>,
     /// Why it is not judged for now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,

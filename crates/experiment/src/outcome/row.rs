@@ -122,9 +122,13 @@ impl Row {
 /// The reason of a verdict, where the cases themselves do not show it.
 fn reason(file: &ExpectationFile, verdict: Verdict, cases: &[Case]) -> Option<String> {
     let of = |verdict| cases.iter().filter(|c| c.verdict == verdict).count();
-    match (&file.skip, &file.known_difference) {
+    match (&file.skip, file.known_difference.as_ref().or(file.seed_dependent.as_ref())) {
         (Some(why), _) => Some(why.clone()),
         (None, Some(cause)) if verdict == Verdict::KnownDifference => Some(cause.clone()),
+        (None, Some(_)) if verdict == Verdict::Fail && file.seed_dependent.is_some() => {
+            let (all, seeds) = (of(Verdict::Fail), cases.iter().map(|case| case.seeds).max().unwrap_or(0));
+            Some(format!("with {seeds} seeds it no longer depends on them in {all} of {} cases", cases.len()))
+        }
         (None, Some(_)) if verdict == Verdict::Fail && of(Verdict::Fail) == cases.len() => {
             Some("the known difference has disappeared: remove known_difference from the file".to_owned())
         }
