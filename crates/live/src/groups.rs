@@ -101,8 +101,8 @@ impl Groups {
         Ok(Self { controller: Some(controller), dirs, mark, made: OnceLock::new() })
     }
 
-    /// Makes them, each after its parent. Those of earlier runs that were killed are removed. The process that does this
-    /// is the supervisor, which outlives a command that is killed.
+    /// Makes them, each after its parent. Those of earlier runs that were killed are removed. The process that does
+    /// this is the supervisor, which outlives a command that is killed.
     pub(crate) fn make(&self, specs: &[GroupSpec]) -> Result<()> {
         let Some(controller) = &self.controller else { return Ok(()) };
         remove_stale(&controller.root);

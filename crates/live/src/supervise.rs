@@ -1,8 +1,8 @@
 //! The supervisor: a process that starts the launchers, lets the run begin, and ends it, whatever happens to any other
 //! process of the run.
 //!
-//! It has a higher priority than the tasks where it may, outlives the command that started it, and makes and removes the
-//! groups. The launchers die with it, and the tasks with their launchers.
+//! It has a higher priority than the tasks where it may, outlives the command that started it, and makes and removes
+//! the groups. The launchers die with it, and the tasks with their launchers.
 
 use crate::children::children;
 use crate::hotplug;
