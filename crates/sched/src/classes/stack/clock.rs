@@ -54,8 +54,8 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// Before a pick: what has passed since the clock stood is not charged to the task that was running. Returns where it
-    /// stood: that task has been charged up to there.
+    /// Before a pick: what has passed since the clock stood is not charged to the task that was running. Returns where
+    /// it stood: that task has been charged up to there.
     #[cold]
     pub(super) fn charge_no_more(&mut self, cx: &Core, cpu: CpuId, prev: Option<TaskId>) -> Option<Nanos> {
         let class = self.class_of(prev?);
