@@ -103,7 +103,7 @@ fn text(figures: &Figures) -> String {
     let watches = "Looks that found a CPU idle beside tasks that could have run there.";
     add("watches_total", count, watches, "", work.watches as f64);
     add("looks_total", count, "Looks at the run queues.", "", work.looks as f64);
-    let skipped = "Looks left out because the checker had used 1% of a CPU.";
+    let skipped = "Looks left out because the checker had used 0.5% of a CPU.";
     add("looks_left_out_total", count, skipped, "", *left_out as f64);
     add("cpu_seconds_total", count, "The CPU time that the checker has used.", "", *cpu as f64 / 1e9);
     let idle = "The idle CPUs of the last violation.";
