@@ -3,7 +3,7 @@
 
 use crate::sys;
 use schedlab_base::{Error, Result};
-use schedlab_sim::program::MemorySpec;
+use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
 use std::hint::black_box;
 
 /// A cache line.
@@ -89,6 +89,36 @@ impl Block {
     fn lines(&self) -> usize {
         (self.bytes / LINE).max(1)
     }
+}
+
+/// All settings of a task: those that it starts with, and those of its program.
+pub(crate) fn settings<'a>(load: &'a Load, spec: &'a TaskSpec) -> Vec<&'a Setting> {
+    let sets = spec.program.iter().filter_map(|op| match op {
+        Op::Set(i) => Some(&load.settings[*i as usize]),
+        _ => None,
+    });
+    std::iter::once(&spec.initial).chain(sets).collect()
+}
+
+/// Refuses a load whose tasks would together touch more memory than there is: the kernel would grant it, and kill
+/// somebody later.
+pub(crate) fn fits(load: &Load, available: u64) -> Result<()> {
+    let (shared, own): (Vec<_>, Vec<_>) = load.memories.iter().enumerate().partition(|(_, spec)| spec.shared);
+    let of_task = |spec: &TaskSpec| {
+        let settings = settings(load, spec);
+        let uses = |n: usize| settings.iter().any(|setting| setting.memory == Some(n as u32));
+        let memories = own.iter().filter(|(n, _)| uses(*n)).map(|(_, memory)| u128::from(memory.bytes));
+        let working_set = settings.iter().filter_map(|setting| setting.working_set).max().unwrap_or(0);
+        (memories.sum::<u128>() + u128::from(working_set)) * u128::from(spec.copies.max(1))
+    };
+    let shared: u128 = shared.iter().map(|(_, memory)| u128::from(memory.bytes)).sum();
+    let all = shared + load.tasks.iter().map(of_task).sum::<u128>();
+    if all <= u128::from(available) {
+        return Ok(());
+    }
+    let (needed, available) = (all.div_ceil(1 << 20), available >> 20);
+    Err(Error::not_permitted(format!("the tasks need {needed} MiB of memory, and {available} are available here"))
+        .mend("give them less, or fewer instances: x-memory, x-working-set, instance"))
 }
 
 /// What a task touches while it works.
@@ -190,6 +220,24 @@ mod tests {
         // SAFETY: the block is mapped, and no other thread uses it.
         let word = |page: usize| unsafe { block.start.add(page * PAGE).cast::<u64>().read_volatile() };
         assert_eq!((0..10).map(word).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let memory = |bytes, shared| MemorySpec { bytes, shared, ..MemorySpec::default() };
+        let task = |memory, working_set| TaskSpec {
+            copies: 3,
+            initial: Setting { memory, working_set, ..Setting::default() },
+            ..TaskSpec::default()
+        };
+        let load = Load {
+            memories: vec![memory(5 << 20, true), memory(2 << 20, false)],
+            tasks: vec![task(Some(0), None), task(Some(1), Some(1 << 20))],
+            ..Load::default()
+        };
+        assert!(fits(&load, 14 << 20).is_ok());
+        let error = fits(&load, (14 << 20) - 1).unwrap_err().to_string();
+        assert!(error.starts_with("the tasks need 14 MiB of memory, and 13 are available here"), "{error}");
     }
 
     #[test]

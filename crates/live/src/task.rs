@@ -6,7 +6,7 @@ pub(crate) use birth::{begin, spawn};
 
 use crate::attributes::Attributes;
 use crate::computing::Computation;
-use crate::memory::{Block, Buffer, Touched};
+use crate::memory::{self, Block, Buffer, Touched};
 use crate::region::{CLASSES, Slot, add};
 use crate::sync::{self, AtBarrier};
 use crate::sys;
@@ -83,11 +83,7 @@ impl Task {
 
     /// Maps and touches all memory that the program will use.
     fn provide(&mut self, at: usize) -> Result<()> {
-        let sets = self.spec.program.iter().filter_map(|op| match op {
-            Op::Set(i) => Some(&self.world.load().settings[*i as usize]),
-            _ => None,
-        });
-        let settings: Vec<&Setting> = std::iter::once(&self.spec.initial).chain(sets).collect();
+        let settings = memory::settings(self.world.load(), self.spec);
         for memory in settings.iter().filter_map(|setting| setting.memory) {
             if !self.memories.iter().any(|(known, _)| *known == memory) {
                 self.memories.push((memory, self.world.memory(memory, at)?));

@@ -1,7 +1,7 @@
 //! What all tasks of a run share.
 
 use crate::groups::Groups;
-use crate::memory::Block;
+use crate::memory::{self, Block};
 use crate::region::{Region, Slot};
 use crate::sys;
 use crate::work::Calibration;
@@ -57,6 +57,9 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(options: Options, groups: Groups, notify: PipeWriter, expected: u32) -> Result<Self> {
         let load = &options.load;
+        if let Some(kib) = schedlab_capture::available_kib() {
+            memory::fits(load, kib << 10)?;
+        }
         let shared = load.memories.iter().map(|spec| {
             spec.shared
                 .then(|| Block::new(spec.bytes, true).and_then(|block| block.place(spec).map(|()| block)))
