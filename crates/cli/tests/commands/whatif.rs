@@ -39,7 +39,7 @@ fn the_direction_is_that_of_a_direct_simulation() {
         let folder = folder.path();
         let before = json(folder, &["stats", "t.arrows"]);
         let direct = |seed| json(folder, &["sim", "-k", to, "-m", "2", "-w", "server.json", "--seed", seed]);
-        let direct = ["1", "2", "3"].map(direct);
+        let direct = ["1", "2", "3", "4", "5", "6"].map(direct);
         let answer = json(folder, &["whatif", "t.arrows", "--kernel", to]);
         let variant = &answer["whatif"]["variants"][0];
         assert_eq!((&variant["kernel"], &variant["name"]), (&to.into(), &to.into()));
@@ -50,7 +50,7 @@ fn the_direction_is_that_of_a_direct_simulation() {
             };
             let figure = &row["figures"]["wait_us"];
             assert!((number(&figure["recorded"]) - of(&before)).abs() < 0.01, "{row}");
-            // The truth depends on the seed too: some tasks have none.
+            // The truth depends on the seed too, and some tasks have none: under 2.6.11 a client waits 0.01 to 0.6 s.
             let truth = direct.each_ref().map(|own| of(own) / of(&before) - 1.0);
             if !(truth.iter().all(|change| *change > 0.1) || truth.iter().all(|change| *change < -0.1)) {
                 continue;
