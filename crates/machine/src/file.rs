@@ -2,7 +2,7 @@
 
 mod build;
 
-use crate::model::{Caches, Costs, Machine, PerfDomain};
+use crate::model::{Caches, Costs, Machine, PerfDomain, RECLAIM_DISTANCE};
 use crate::tomltext::TomlText;
 use schedlab_base::{Cost, Result};
 use schemars::JsonSchema;
@@ -35,6 +35,11 @@ pub struct MachineFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
     pub nodes_per_package: Option<u32>,
+    /// Beyond this distance kernels from 5.4 on do not place tasks on exec, fork and wake-ups (default 30; 32 on AMD
+    /// EPYC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 10, max = 254))]
+    pub reclaim_distance: Option<u32>,
     /// Cores that share a last-level cache (default: all cores of a socket, or of a node if a socket has several
     /// nodes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,6 +255,7 @@ impl MachineFile {
             threads,
             distances: Vec::new(),
             nodes_per_package: None,
+            reclaim_distance: None,
             llc_cores: None,
             cluster_cores: None,
             capacities: Vec::new(),
@@ -315,6 +321,7 @@ impl MachineFile {
             threads: machine.threads() as u32,
             distances: if nodes { machine.distances.clone() } else { Vec::new() },
             nodes_per_package: machine.nodes_per_package.filter(|nodes| *nodes == 1),
+            reclaim_distance: Some(machine.reclaim_distance).filter(|distance| *distance != RECLAIM_DISTANCE),
             llc_cores: None,
             cluster_cores: (clusters as u32 != cores).then(|| by_core(clusters)).flatten(),
             capacities: if even { Vec::new() } else { capacities },

@@ -1,6 +1,6 @@
 //! The machine that this program runs on, read from /sys.
 
-use crate::model::MAX_CPUS;
+use crate::model::{EPYC_DISTANCE, MAX_CPUS, RECLAIM_DISTANCE};
 use crate::{Caches, Costs, Cpu, Machine};
 use schedlab_base::{CpuId, CpuPlace, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,7 @@ fn host_at(root: &Path) -> Result<Machine> {
     Ok(Machine {
         name: "host".to_owned(),
         nodes_per_package: (distances.len() > 1).then(|| nodes_in_a_package(&cpus)),
+        reclaim_distance: reclaim_distance(&root.join("proc/cpuinfo")),
         cpus,
         distances,
         caches: sys.caches(ids[0]),
@@ -71,6 +72,20 @@ fn host_at(root: &Path) -> Result<Machine> {
         isolated: Vec::new(),
         partitions: Vec::new(),
     })
+}
+
+/// Beyond which distance the kernel does not place tasks: it is 32 on AMD's and Hygon's Zen (`init_amd_zn`).
+fn reclaim_distance(cpuinfo: &Path) -> u32 {
+    let text = fs::read_to_string(cpuinfo).unwrap_or_default();
+    let first = |key: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+    };
+    let zen = match first("vendor_id") {
+        Some("AuthenticAMD") => first("cpu family").and_then(|family| family.parse().ok()) >= Some(0x17),
+        vendor => vendor == Some("HygonGenuine"),
+    };
+    if zen { EPYC_DISTANCE } else { RECLAIM_DISTANCE }
 }
 
 /// The largest number of nodes in one package.
@@ -255,7 +270,7 @@ mod tests {
         assert_eq!((of(0), of(4)), ((0, 0, 0, 0), (0, 0, 0, 0)));
         assert_eq!((of(3), of(6)), ((3, 1, 1, 1), (2, 1, 1, 1)));
         assert_eq!(machine.distances, vec![vec![10, 21], vec![21, 10]]);
-        assert_eq!(machine.nodes_per_package, Some(1));
+        assert_eq!((machine.nodes_per_package, machine.reclaim_distance), (Some(1), 30));
         assert_eq!(machine.caches, Caches { l2_kib: 32, llc_kib: 12_288 });
         assert_eq!(machine.cpus[4].cluster, machine.cpus[0].cluster, "no cluster file: the core");
     }
@@ -330,5 +345,19 @@ mod tests {
             prop_assert!(nodes >= 1 && machine.distances.iter().all(|row| row.len() == nodes));
             prop_assert!(machine.cpus.iter().all(|cpu| (cpu.place.node as usize) < nodes));
         }
+    }
+
+    #[test]
+    fn a_zen_places_tasks_as_far_as_32() {
+        let of = |vendor: &str, family: u32| {
+            let dir = tempfile::tempdir().unwrap();
+            let cpuinfo = dir.path().join("cpuinfo");
+            let text = format!("processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 1\n");
+            std::fs::write(&cpuinfo, text).unwrap();
+            reclaim_distance(&cpuinfo)
+        };
+        assert_eq!((of("AuthenticAMD", 25), of("AuthenticAMD", 23), of("AuthenticAMD", 21)), (32, 32, 30));
+        assert_eq!((of("HygonGenuine", 24), of("GenuineIntel", 6)), (32, 30));
+        assert_eq!(reclaim_distance(Path::new("/nowhere")), 30);
     }
 }

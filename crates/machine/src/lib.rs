@@ -17,6 +17,6 @@ pub mod tomltext;
 pub use file::{CostsFile, MachineFile, PerfDomainFile};
 pub use host::host;
 pub use load::load;
-pub use model::{Caches, Costs, Cpu, Machine, PerfDomain, PerfState};
+pub use model::{Caches, Costs, Cpu, Machine, PerfDomain, PerfState, RECLAIM_DISTANCE};
 pub use picture::picture;
 pub use recorded::recorded;

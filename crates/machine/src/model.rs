@@ -175,6 +175,11 @@ pub struct PerfDomain {
     pub states: Vec<PerfState>,
 }
 
+/// The usual distance beyond which tasks are not placed (`RECLAIM_DISTANCE`).
+pub const RECLAIM_DISTANCE: u32 = 30;
+/// The distance between two sockets of AMD EPYC, and that beyond which tasks are not placed there.
+pub const EPYC_DISTANCE: u32 = 32;
+
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -187,6 +192,9 @@ pub struct Machine {
     /// How many nodes a package holds, if known. A file whose sockets hold at most one node may leave open whether
     /// several nodes are dies of one package.
     pub nodes_per_package: Option<u32>,
+    /// Beyond this distance kernels do not place tasks on exec, fork and wake-ups (`node_reclaim_distance`). Before 5.4
+    /// it is [`RECLAIM_DISTANCE`] on any machine.
+    pub reclaim_distance: u32,
     /// The sizes of the caches.
     pub caches: Caches,
     /// The costs of operations.

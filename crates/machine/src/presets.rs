@@ -1,7 +1,7 @@
 //! The built-in machines.
 
 use crate::file::{MachineFile, PerfDomainFile};
-use crate::model::Machine;
+use crate::model::{EPYC_DISTANCE, Machine};
 
 /// A preset.
 pub struct Preset {
@@ -82,7 +82,8 @@ fn dl980(name: &'static str) -> MachineFile {
 
 /// EPYC 7713: 512 KiB of L2 per core, 32 MiB of L3 for eight cores.
 fn epyc(name: &'static str) -> MachineFile {
-    let file = MachineFile { distances: equidistant(2, 32), ..MachineFile::flat(name, 2, 64, 2) };
+    let file = MachineFile { distances: equidistant(2, EPYC_DISTANCE), ..MachineFile::flat(name, 2, 64, 2) };
+    let file = MachineFile { reclaim_distance: Some(EPYC_DISTANCE), ..file };
     MachineFile { llc_cores: Some(8), l2_kib: Some(512), llc_kib: Some(32 << 10), ..file }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::file::CostsFile;
 use crate::host::{LOCAL, REMOTE};
+use crate::model::{EPYC_DISTANCE, RECLAIM_DISTANCE};
 use crate::{Caches, Cpu, Machine};
 use schedlab_base::{CpuPlace, Error, Meta, Result};
 use std::collections::BTreeSet;
@@ -35,6 +36,12 @@ pub fn recorded(meta: &Meta) -> Result<Machine> {
         distances: nodes.iter().map(|from| nodes.iter().map(|to| distance(*from, *to)).collect()).collect(),
         cpus: places.into_iter().map(|place| Cpu { cluster: place.core, place }).collect(),
         nodes_per_package: None,
+        // The vendor is not in a recording, but the firmware of AMD EPYC reports this distance between two sockets.
+        reclaim_distance: if meta.distances.iter().flatten().max() == Some(&EPYC_DISTANCE) {
+            EPYC_DISTANCE
+        } else {
+            RECLAIM_DISTANCE
+        },
         caches: Caches::default(),
         costs: CostsFile::default().costs(),
         energy: Vec::new(),

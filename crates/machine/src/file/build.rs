@@ -1,7 +1,7 @@
 //! Builds a machine's CPUs from its description, and refuses every impossible machine.
 
 use super::{MachineFile, PerfDomainFile};
-use crate::model::{Caches, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
+use crate::model::{Caches, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState, RECLAIM_DISTANCE};
 use schedlab_base::{CpuPlace, Error};
 
 /// The largest power of a CPU that the kernel accepts (`EM_MAX_POWER`), in uW.
@@ -68,6 +68,7 @@ pub(crate) fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
         cpus: (0..cores * file.threads).map(place).collect(),
         distances: if file.distances.is_empty() { vec![vec![10]] } else { file.distances.clone() },
         nodes_per_package: Some(nodes / file.sockets).filter(|inside| *inside > 1).or(file.nodes_per_package),
+        reclaim_distance: file.reclaim_distance.unwrap_or(RECLAIM_DISTANCE),
         caches: Caches {
             l2_kib: file.l2_kib.unwrap_or(Caches::default().l2_kib),
             llc_kib: file.llc_kib.unwrap_or(Caches::default().llc_kib),
@@ -151,6 +152,9 @@ fn check_counts(file: &MachineFile) -> Result<(), Wrong> {
 }
 
 fn check_distances(file: &MachineFile) -> Result<(), Wrong> {
+    if file.reclaim_distance.is_some_and(|distance| !(10..=254).contains(&distance)) {
+        return Err(Wrong::new("reclaim_distance", "no distance of nodes").mend("write a number from 10 to 254"));
+    }
     let wrong = |what: String| Wrong::new("distances", what);
     let nodes = file.distances.len();
     for (i, row) in file.distances.iter().enumerate() {

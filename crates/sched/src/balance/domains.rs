@@ -40,8 +40,7 @@
 //!
 //! # Differences from the kernel
 //!
-//! - The architecture is x86, without packing by priority (ITMT), books or drawers. `RECLAIM_DISTANCE` is 30. The value
-//!   of 32 for AMD EPYC is not used, because a machine file does not name the vendor.
+//! - The architecture is x86, without packing by priority (ITMT), books or drawers.
 //! - Nothing is shared across nodes. A cache that firmware reports as shared counts once per node, as in x86 kernels.
 //! - Missing domains: when a CPU comes back, the source falls back to the levels for packages with several nodes, SMT
 //!   and MC (`set_cpu_sibling_map`), if the CPU's package is one, as on the paper's machine. A machine file with one

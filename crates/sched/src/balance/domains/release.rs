@@ -4,6 +4,7 @@ use super::flags::{Flags, Words};
 use super::model::Params;
 use crate::tunables::{Handle, Values};
 use schedlab_base::{Release, v};
+use schedlab_machine::{Machine, RECLAIM_DISTANCE};
 
 const OLD: Words = Words {
     smt: "SIBLING",
@@ -90,9 +91,16 @@ pub(super) fn counts_the_leaving(release: Release) -> bool {
 }
 
 /// The flags and the parameters of a topology level (3.10 and later), given what its CPUs share.
-pub(super) fn level(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
+pub(super) fn level(release: Release, machine: &Machine, shares: Shares, weight: u32) -> (Flags, Params) {
     // "sched: Rework sched_domain topology definition" (3.16).
-    if release >= v(3, 16) { sd_init(release, shares, weight) } else { level_3_10(shares, weight) }
+    let (flags, params) =
+        if release >= v(3, 16) { sd_init(release, shares, weight) } else { level_3_10(shares, weight) };
+    // "sched/topology: Improve load balancing on AMD EPYC systems" (5.4) made it a variable, which is 32 there.
+    let reclaim = if release >= v(5, 4) { machine.reclaim_distance } else { RECLAIM_DISTANCE };
+    match shares {
+        Shares::Distance(distance) if distance > reclaim => (flags.without(NEAR), params),
+        _ => (flags, params),
+    }
 }
 
 /// What the CPUs of a level's domain have in common.
@@ -109,10 +117,6 @@ pub(super) enum Shares {
     /// Nodes within this distance.
     Distance(u32),
 }
-
-/// Beyond this distance exec, fork and wake-ups do not place tasks (`RECLAIM_DISTANCE`). It is 32 on AMD EPYC since
-/// 5.4, but a machine file does not name the vendor.
-const RECLAIM_DISTANCE: u32 = 30;
 
 const EVERYWHERE: Flags =
     Flags::all(&[Flags::BALANCE_NEWIDLE, Flags::BALANCE_EXEC, Flags::BALANCE_FORK, Flags::WAKE_AFFINE]);
@@ -152,12 +156,8 @@ fn flags(release: Release, shares: Shares) -> Flags {
         Shares::Cluster if release >= v(6, 7) => flags.with(Flags::CLUSTER).with(Flags::SHARE_LLC),
         Shares::Cluster | Shares::Cache => flags.with(Flags::SHARE_LLC),
         Shares::Node => flags,
-        Shares::Distance(distance) => flags.with(Flags::NUMA).with(Flags::SERIALIZE).without(too_far(distance)),
+        Shares::Distance(_) => flags.with(Flags::NUMA).with(Flags::SERIALIZE),
     }
-}
-
-fn too_far(distance: u32) -> Flags {
-    if distance > RECLAIM_DISTANCE { NEAR } else { Flags::NONE }
 }
 
 /// The flags and the parameters of a level in 3.10 (the `SD_*_INIT` macros and `sd_numa_init`).
@@ -176,8 +176,8 @@ fn level_3_10(shares: Shares, weight: u32) -> (Flags, Params) {
             let params = Params { cache_nice_tries: 1, busy_idx: 2, idle_idx: 1, ..fixed(4, 125) };
             (flags.with(Flags::PREFER_SIBLING), params)
         }
-        Shares::Distance(distance) => {
-            let flags = flags.with(Flags::SERIALIZE).without(too_far(distance));
+        Shares::Distance(_) => {
+            let flags = flags.with(Flags::SERIALIZE);
             let params = Params::of_weight(weight, 32, 125);
             (flags, Params { cache_nice_tries: 2, busy_idx: 3, idle_idx: 2, ..params })
         }

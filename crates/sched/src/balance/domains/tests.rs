@@ -232,6 +232,15 @@ fn far_nodes_are_left_to_periodic_balancing() {
 }
 
 #[test]
+fn from_5_4_on_the_machine_says_how_far_forks_go() {
+    let usual = Machine { reclaim_distance: schedlab_machine::RECLAIM_DISTANCE, ..preset("epyc-2x64-smt") };
+    for kernel in ["linux-4.1", "linux-5.10", "linux-6.1", "linux-6.12", "linux-6.18"] {
+        let near = |machine: &Machine| build(kernel, machine).of(0).last().unwrap().flags.has(Flags::BALANCE_FORK);
+        assert_eq!((near(&usual), near(&preset("epyc-2x64-smt"))), (false, kernel != "linux-4.1"), "{kernel}");
+    }
+}
+
+#[test]
 fn before_5_13_a_distance_that_node_0_does_not_see_has_no_level() {
     let machine = nodes(2, &[&[10, 20, 20], &[20, 10, 30], &[20, 30, 10]]);
     assert_eq!(build("linux-4.1", &machine).distances(), [20]);

@@ -50,7 +50,7 @@ impl<'a> Tree<'a> {
             if l > 0 && self.ask.release >= v(3, 17) && !pool.subset(self.spans[l - 1][at], span) {
                 span = pool.or(self.spans[l - 1][at], span);
             }
-            let (mut flags, _) = release::level(self.ask.release, level.shares, 1);
+            let (mut flags, _) = release::level(self.ask.release, self.ask.machine, level.shares, 1);
             let unequal = asymmetry.flags(pool, l, span);
             if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
                 // Tasks are not spread over CPUs that differ in capacity.
@@ -128,7 +128,8 @@ impl<'a> Tree<'a> {
         (0..usize::from(self.depth[at]))
             .map(|l| {
                 let level = &self.levels[l];
-                let (_, params) = release::level(self.ask.release, level.shares, pool.weight(level.masks[at]));
+                let (_, params) =
+                    release::level(self.ask.release, self.ask.machine, level.shares, pool.weight(level.masks[at]));
                 let (ring, start) = rings.of(pool, self, l, cpu);
                 let kind = pool.kind(level.name, params);
                 Domain { span: self.spans[l][at], flags: self.flags[l][at], imb_numa_nr: allowed[l], ring, start, kind }
