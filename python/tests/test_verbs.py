@@ -160,7 +160,7 @@ def test_remarks_of_the_command_are_warnings(hogs: schedlab.Trace, tmp_path: Pat
     with pytest.raises(schedlab.InputError, match="nothing is left of the trace: the file ends in the middle"):
         schedlab.heatmap(cut)
     # More events than a batch has.
-    long = schedlab.sim(kernel="linux-6.12", machine="4", workload="messaging:groups=4", duration="5s")
+    long = schedlab.sim(kernel="linux-6.12", machine="4", workload="messaging:groups=8", duration="5s")
     cut.write_bytes(long.path.read_bytes()[:-20])
     with pytest.warns(schedlab.SchedlabWarning, match="cut off") as remarks:
         schedlab.heatmap(cut)
