@@ -191,7 +191,8 @@ impl<'a> Worker<'a> {
         }
         let timed = self.bursts < FIRST || self.bursts.is_multiple_of(TIMED);
         self.bursts = self.bursts.saturating_add(1);
-        let start = (self.clock_poll.is_none() && amount > SHORT && self.has_slept()).then(sys::thread_cpu);
+        let slept = amount > SHORT && self.has_slept();
+        let start = (slept && self.clock_poll.is_none()).then(sys::thread_cpu);
         self.reads(start);
         let wanted = self.work(amount as f64, capacities).round() as Nanos;
         let took = start.filter(|_| timed).map(|start| {
@@ -223,7 +224,11 @@ impl<'a> Worker<'a> {
         self.reads(None);
         while left > self.calibration.clock_ns {
             let speed = speed(capacities);
-            self.work(left.min(poll as f64 * speed), capacities);
+            let part = left.min(poll as f64 * speed);
+            if part > SHORT as f64 {
+                self.was_preempted();
+            }
+            self.work(part, capacities);
             let then = std::mem::replace(&mut now, sys::thread_cpu());
             let took = (now - then) as f64;
             wanted += took.min(left / speed);
@@ -237,9 +242,6 @@ impl<'a> Worker<'a> {
     fn work(&mut self, amount: f64, capacities: &[u32]) -> f64 {
         let (mut left, mut time) = (amount, 0.0);
         let most = CHUNK.max(LOOKS * self.calibration.look_ns);
-        if amount > SHORT as f64 {
-            self.switches.involuntary = sys::switches().involuntary;
-        }
         let mut now = sys::monotonic();
         while left > 0.0 {
             let speed = speed(capacities);

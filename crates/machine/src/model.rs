@@ -180,6 +180,11 @@ pub const RECLAIM_DISTANCE: u32 = 30;
 /// The distance between two sockets of AMD EPYC, and that beyond which tasks are not placed there.
 pub const EPYC_DISTANCE: u32 = 32;
 
+/// That of a machine that was written down before it could be said.
+fn usual_reclaim_distance() -> u32 {
+    RECLAIM_DISTANCE
+}
+
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
@@ -194,6 +199,7 @@ pub struct Machine {
     pub nodes_per_package: Option<u32>,
     /// Beyond this distance kernels do not place tasks on exec, fork and wake-ups (`node_reclaim_distance`). Before 5.4
     /// it is [`RECLAIM_DISTANCE`] on any machine.
+    #[serde(default = "usual_reclaim_distance")]
     pub reclaim_distance: u32,
     /// The sizes of the caches.
     pub caches: Caches,

@@ -106,9 +106,9 @@ pub trait Class: Scheduler {
         let _ = (cx, cpu, class);
     }
 
-    /// Brings the account of the task of this class that is running on `cpu` up to date, and those of its groups.
-    fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.update_curr(cx, cpu);
+    /// Brings the accounts of the groups of the task of this class that is running on `cpu` up to date.
+    fn charge_groups(&mut self, cx: &mut Core, cpu: CpuId) {
+        let _ = (cx, cpu);
     }
 
     /// Up to when the task of this class that is running on `cpu` has been charged.

@@ -328,4 +328,11 @@ mod tests {
         let error = request(&Meta { source: "record".into(), ..Meta::default() }).unwrap_err().to_string();
         assert!(error.contains("only a simulated trace"), "{error}");
     }
+
+    #[test]
+    fn a_machine_of_an_older_trace_has_the_usual_reclaim_distance() {
+        let mut machine = serde_json::to_value(schedlab_machine::load("epyc-2x64-smt").unwrap()).unwrap();
+        machine.as_object_mut().unwrap().remove("reclaim_distance").expect("it is written");
+        assert_eq!(irregular(&machine.to_string()).unwrap().reclaim_distance, schedlab_machine::RECLAIM_DISTANCE);
+    }
 }

@@ -125,11 +125,10 @@ impl<F: Class> Stack<F> {
 
     /// As [`Self::account`], and updates the accounting of the task's groups.
     fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(class) = self.running(cx, cpu) {
-            class!(self, class, charge(cx, cpu));
+        self.account(cx, cpu);
+        if self.running(cx, cpu) == Some(ClassId::Fair) {
+            self.fair.charge_groups(cx, cpu);
         }
-        self.serve(cx, cpu);
-        self.tell_spent(cpu);
     }
 
     /// Updates the fair class's view of the runnable tasks of higher classes on each CPU, before it balances.
@@ -243,10 +242,10 @@ impl<F: Class> Scheduler for Stack<F> {
         self.serve(cx, cpu);
         if cx.curr(cpu) == Some(p) {
             self.clocks.go_on(cpu);
-        }
-        // `schedule` stops the timer, and then dequeues the task that sleeps, which may start it.
-        if self.hrtick && how != Dequeue::Migrated && cx.curr(cpu) == Some(p) {
-            hrtick::stop(cx, cpu);
+            // `schedule` stops the timer, and then dequeues the task that sleeps, which may start it.
+            if self.hrtick && how != Dequeue::Migrated {
+                hrtick::stop(cx, cpu);
+            }
         }
         class!(self, self.class_of(p), dequeue_task(cx, cpu, p, how));
     }

@@ -88,8 +88,8 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
-    fn charge(&mut self, cx: &mut Core, cpu: CpuId) {
-        let mut e = self.rqs.running[cpu as usize];
+    fn charge_groups(&mut self, cx: &mut Core, cpu: CpuId) {
+        let mut e = self.rqs.running[cpu as usize].and_then(|e| self.rqs.parent(e));
         while let Some(x) = e {
             self.update_curr(cx, self.rqs.entities[x as usize].queue);
             e = self.rqs.parent(x);
