@@ -429,7 +429,7 @@ class _Free(_Here):
 def test_screening_says_how_well_the_orders_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # In the place of a guest stands the simulator with all costs left out: another kernel, and nearly the same order.
     text = BUILD.replace('machine = "1"', 'machine = "1"\nbackend = "vm:debian-6.1"\ndeterministic = true') + THREE
-    own = read(tmp_path, text.replace("trials = 60", "trials = 24") + "[screen]\nkeep = 6\n")
+    own = read(tmp_path, text.replace("trials = 60", "trials = 24") + "[screen]\nkeep = 10\n")
 
     @contextmanager
     def guests(*_: object) -> Iterator[Bench]:
@@ -440,13 +440,13 @@ def test_screening_says_how_well_the_orders_agree(tmp_path: Path, monkeypatch: p
     found = flow.run(own, flow.Options(fresh=True), Progress(quiet=True), screen="sim")
     result = outcome.document(own, found)
     rows = result["screening"]["rows"]
-    assert len(rows) == 6
+    assert len(rows) == 10
     assert [row["simulated"] for row in rows] == sorted((row["simulated"] for row in rows), reverse=True)
     assert len({row["simulated"] for row in rows}) > 3, "not the best alone"
-    # Costs decide among the settings that come close to each other, so that the order is nearly the same.
+    # Costs decide among the best, which are within 1% of each other; the order of all is nearly the same.
     ranks = pd.DataFrame(rows)[["simulated", "real"]].rank().corr()
     assert result["screening"]["spearman"] == pytest.approx(ranks.loc["simulated", "real"])
-    assert result["screening"]["spearman"] > 0.5
+    assert result["screening"]["spearman"] > 0.8
     shown = outcome.text(own, result)
     assert "Screening: 24 trials on the simulated linux-6.1" in shown
     assert f"{rows[0]['simulated']:+.1%}" in shown
