@@ -380,12 +380,16 @@ def test_a_perf_data_is_read_and_imported(tmp_path: Path) -> None:
 def test_a_cut_recording_is_read_with_a_remark(tmp_path: Path) -> None:
     cut = tmp_path / "cut.data"
     cut.write_bytes(PERF_DATA.read_bytes()[:-20_000])
-    with pytest.warns(schedlab.SchedlabWarning, match="lost the formats"):
+
+    def events() -> int:
         try:
-            assert len(schedlab.read(cut).events) > 0
+            return len(schedlab.read(cut).events)
         except schedlab.InputError as error:
             # Without its own formats it needs those of this machine.
             pytest.skip(str(error))
+
+    with pytest.warns(schedlab.SchedlabWarning, match="lost the formats"):
+        assert events() > 0
 
 
 def test_listings_contain_the_expected_names() -> None:
