@@ -30,6 +30,14 @@ pub(crate) fn monotonic() -> Nanos {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// The time of the last tick by the monotonic clock, and the time between two ticks.
+pub(crate) fn last_tick() -> (Nanos, Nanos) {
+    let mut every = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec. The clock is one that every Linux has.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut every) };
+    (clock(libc::CLOCK_MONOTONIC_COARSE), every.tv_nsec.max(1).cast_unsigned())
+}
+
 /// How often this thread has left its CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches {
@@ -326,6 +334,13 @@ mod tests {
         sleep_until(wall + 3_000_000);
         assert!(monotonic() >= wall + 3_000_000);
         assert!(thread_cpu() - cpu < 3_000_000, "a sleep takes no CPU time");
+    }
+
+    #[test]
+    fn the_last_tick_was_less_than_a_few_ticks_ago() {
+        let ((ticked, tick), now) = (last_tick(), monotonic());
+        assert!((100_000..=10_000_000).contains(&tick), "{tick}");
+        assert!(ticked <= now && now - ticked < 1_000_000_000, "{ticked} {now}");
     }
 
     #[test]

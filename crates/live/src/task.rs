@@ -181,6 +181,10 @@ impl Task {
                     sys::sleep_until(sys::monotonic().saturating_add(length));
                 }
             }
+            Op::Timeout(length) => {
+                let (ticked, tick) = sys::last_tick();
+                sys::sleep_until(ticked.saturating_add(length.div_ceil(tick).max(1).saturating_mul(tick)));
+            }
             Op::Timer { timer, period, absolute } => self.timer(timer, period, absolute),
             Op::Lock(m) => self.lock(m),
             Op::Unlock(m) => self.unlock(m),

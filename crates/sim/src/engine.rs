@@ -55,6 +55,8 @@ pub struct Options {
     /// Whether a kernel thread, the stopper (`migration/N`), moves a running task that changes its CPU by exec or by a
     /// new affinity; otherwise it leaves by itself.
     pub stopper: bool,
+    /// Whether a new task that is placed on another CPU than its parent's is traced as a migration.
+    pub new_migrate: bool,
 }
 
 /// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old

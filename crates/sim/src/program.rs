@@ -60,6 +60,9 @@ pub enum Op {
     Mem { bytes: u64, random: bool },
     /// Sleeps uninterruptibly for the time that the device takes to write this many bytes.
     Io(u64),
+    /// Sleeps for as many ticks as are at least this long, the rest of the present one counted as a whole
+    /// (`schedule_timeout()`): it wakes at a tick.
+    Timeout(Nanos),
     /// Calls `sched_yield()`.
     Yield,
     /// Becomes another program (`execve()`), which may move the task to another CPU first.

@@ -20,6 +20,7 @@ impl fmt::Display for Action {
         let event = name_of(self);
         match self {
             Self::Run(amount) | Self::Runtime(amount) | Self::Sleep(amount) => write!(f, "{event} {amount}"),
+            Self::Timeout(length) => write!(f, "{event} {}", time(*length)),
             Self::Timer { period, .. } => write!(f, "{event} {period}"),
             Self::Wait { cond: name, .. } | Self::Sync { cond: name, .. } => write!(f, "{event} {name}"),
             Self::Mem(bytes) | Self::IoRun(bytes) => write!(f, "{event} {bytes} B"),

@@ -34,6 +34,7 @@ mod sequence;
 mod taken;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod track;
 mod unseen;
 mod write;
@@ -136,7 +137,9 @@ impl ModelBuilder {
         }
         let of_part = part.from > 0 || part.to < Nanos::MAX || part.tasks.is_some();
         let chosen = part.tasks.clone();
-        let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity));
+        let hz = meta.system.as_ref().and_then(|system| system.hz).filter(|hz| *hz > 0);
+        let tick = hz.map(|hz| 1_000_000_000 / Nanos::from(hz));
+        let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity, tick));
         let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self {
             replay: Replay::new(meta, (track, (seen, CostsSeen::default()))),

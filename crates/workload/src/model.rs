@@ -310,6 +310,8 @@ pub enum Action {
     /// Computes until it has used this much CPU time.
     Runtime(Amount),
     Sleep(Amount),
+    /// `x-timeout`: sleeps for as many ticks as are at least this long.
+    Timeout(Nanos),
     Timer {
         name: String,
         unique: bool,

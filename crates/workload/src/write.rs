@@ -283,6 +283,7 @@ pub(crate) fn name_of(action: &Action) -> &'static str {
         Action::Run(_) => "run",
         Action::Runtime(_) => "runtime",
         Action::Sleep(_) => "sleep",
+        Action::Timeout(_) => "x-timeout",
         Action::Timer { .. } => "timer",
         Action::Lock(_) => "lock",
         Action::Unlock(_) => "unlock",
@@ -325,6 +326,7 @@ fn synced(value: Value) -> Value {
 fn value_of(action: &Action) -> Value {
     match action {
         Action::Run(time) | Action::Runtime(time) | Action::Sleep(time) => amount(*time),
+        Action::Timeout(length) => micros(*length),
         Action::Timer { name, period, mode, .. } => {
             let mut value = json!({ "ref": name, "period": amount(*period) });
             if *mode == TimerMode::Absolute {

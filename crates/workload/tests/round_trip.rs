@@ -47,6 +47,7 @@ fn action() -> impl Strategy<Value = Action> {
         amount().prop_map(Action::Run),
         amount().prop_map(Action::Runtime),
         amount().prop_map(Action::Sleep),
+        us().prop_map(Action::Timeout),
         timer,
         memrun,
         prop_oneof![

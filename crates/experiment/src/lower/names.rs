@@ -208,6 +208,7 @@ impl<'a> Names<'a> {
             Action::Run(time) => Op::Run(amount(*time)),
             Action::Runtime(time) => Op::Runtime(amount(*time)),
             Action::Sleep(time) => Op::Sleep(amount(*time)),
+            Action::Timeout(length) => Op::Timeout(*length),
             Action::Timer { name, unique, period, .. } => {
                 let timer = self.timers[&(unique.then_some(n), name.as_str())];
                 Op::Timer { timer, period: amount(*period), absolute: self.absolute.contains(&timer) }

@@ -58,6 +58,7 @@ fn phase_passes(phase: &Phase, names: &Names) -> bool {
 fn takes_time(action: &Action) -> bool {
     match action {
         Action::Run(time) | Action::Runtime(time) | Action::Sleep(time) => time.mean > 0 || time.sd > 0,
+        Action::Timeout(_) => true,
         Action::Timer { period, .. } => period.mean > 0 || period.sd > 0,
         // Less than this may come to no whole ns.
         Action::Mem(bytes) => *bytes >= 64,

@@ -191,6 +191,12 @@ impl Kernel {
         self.release.map_or(matches!(self.name, "rsdl" | "sd"), |release| release >= v2_6(0))
     }
 
+    /// Whether a new task counts as migrated when it is placed elsewhere: until "sched/fair: Fix and optimize the fork()
+    /// path" (4.8), which places it with `__set_task_cpu`.
+    fn new_migrate(&self) -> bool {
+        self.release.is_none_or(|release| release < v(4, 8))
+    }
+
     /// Simulates a load on a machine and sends the events to `sink`.
     ///
     /// # Errors
@@ -221,11 +227,18 @@ impl Kernel {
     ) -> Result<Outcome> {
         let (tick_first, tick_period) = self.tick(values)?;
         let How { duration, seed, skip_ticks } = *how;
-        let stranded = self.stranded();
-        let lazy = preemption(values) == Some(Preemption::Lazy as i64);
-        let (inheritance, stopper) = (self.inheritance(), self.stopper());
-        let options =
-            Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy, inheritance, stopper };
+        let options = Options {
+            duration,
+            seed,
+            skip_ticks,
+            tick_period,
+            tick_first,
+            stranded: self.stranded(),
+            lazy: preemption(values) == Some(Preemption::Lazy as i64),
+            inheritance: self.inheritance(),
+            stopper: self.stopper(),
+            new_migrate: self.new_migrate(),
+        };
         (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

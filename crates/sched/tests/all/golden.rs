@@ -33,3 +33,4 @@ mod queues;
 mod staircase;
 mod stopper;
 mod stride;
+mod timeouts;

@@ -132,6 +132,10 @@ impl<S: Scheduler> Engine<'_, S> {
                 let length = draw(amount, &mut self.rng);
                 self.sleep_until(p, self.cx.now.saturating_add(length), false)
             }
+            Op::Timeout(length) => {
+                let ticks = length.div_ceil(self.cx.tick_period()).max(1);
+                self.sleep_until(p, self.cx.tick_time(self.cx.jiffies().saturating_add(ticks)), false)
+            }
             Op::Io(bytes) => self.sleep_until(p, self.cx.now.saturating_add(IO_LATENCY_NS + bytes), true),
             Op::Timer { timer, period, absolute } => self.timer_wait(p, timer, period, absolute),
             Op::Lock(m) => self.lock(p, m, false),
@@ -202,7 +206,10 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.processes[p as usize].spec.cpu.is_none() || start > 0 || self.load.start != Start::Wake {
             return Ok(false);
         }
-        let Some(op @ (Op::SemWait(_) | Op::Sleep(_))) = self.processes[p as usize].fetch() else { return Ok(false) };
+        let op = match self.processes[p as usize].fetch() {
+            Some(op @ (Op::SemWait(_) | Op::Sleep(_) | Op::Timeout(_))) => op,
+            _ => return Ok(false),
+        };
         let did = self.execute(self.cx.task(p).cpu, p, op)?;
         self.processes[p as usize].pc += u32::from(matches!(did, Did::Sleep { .. }));
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))

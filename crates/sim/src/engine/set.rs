@@ -73,7 +73,7 @@ impl<S: Scheduler> Engine<'_, S> {
             assert!(self.cx.task(p).allowed.contains(to), "task {p} was put on CPU {to}");
             if to != cpu {
                 self.stop(p);
-                self.carry(p, to);
+                self.carry(p, to, true);
                 self.put_on(p, to);
                 return Did::MovedFirst;
             }

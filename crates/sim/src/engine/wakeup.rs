@@ -70,18 +70,22 @@ impl<S: Scheduler> Engine<'_, S> {
         let cpu = self.sched.select_task_rq(&mut self.cx, p, prev, why);
         assert!(cpu < self.cx.nr_cpus() && self.cx.task(p).allowed.contains(cpu), "task {p} was put on CPU {cpu}");
         if cpu != prev {
-            self.carry(p, cpu);
+            self.carry(p, cpu, self.options.new_migrate || !matches!(why, Placement::Fork { .. }));
         }
         cpu
     }
 
-    /// Moves a task that is on no queue to another CPU.
+    /// Moves a task that is on no queue to another CPU; the trace has it if it is `seen`.
     #[inline]
-    pub(super) fn carry(&mut self, p: TaskId, to: CpuId) {
+    pub(super) fn carry(&mut self, p: TaskId, to: CpuId, seen: bool) {
         let from = self.cx.task(p).cpu;
         self.catch_up(from);
         self.catch_up(to);
         self.sched.migrate_task_rq(&mut self.cx, p, from, to);
-        self.cx.set_task_cpu(p, to);
+        if seen {
+            self.cx.set_task_cpu(p, to);
+        } else {
+            self.cx.tasks[p as usize].cpu = to;
+        }
     }
 }

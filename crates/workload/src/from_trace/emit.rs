@@ -3,6 +3,7 @@
 //! so which task finds a semaphore posted and does not sleep.
 
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
+use super::timeouts::in_ticks;
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
 use schedlab_base::Nanos;
 use std::collections::BTreeSet;
@@ -26,6 +27,8 @@ pub(super) struct Voice<'a> {
     pub own: TaskIx,
     /// Its beat, where its sleeps are a timer's.
     pub period: Option<Nanos>,
+    /// The time between two ticks, where it wakes at ticks.
+    pub tick: Option<Nanos>,
     /// The semaphores that are posted as by a pipe or a socket.
     pub sync: &'a BTreeSet<&'a str>,
     /// What changes when it is scheduled as this one of its identities says.
@@ -165,8 +168,11 @@ impl Writer<'_> {
         actions
     }
 
-    /// A sleep that no task ended: until the next beat for tasks that have one, else for so long.
+    /// A sleep that no task ended: until a tick or the next beat for tasks that have those, else for so long.
     fn sleep(&self, length: Nanos, written: Nanos) -> Action {
+        if let Some(tick) = self.voice.tick {
+            return Action::Timeout(in_ticks(length, tick) / US * US);
+        }
         match self.voice.period {
             Some(period) if length < period + period / 2 => Action::Timer {
                 name: "unique".to_owned(),
@@ -222,6 +228,7 @@ fn event_name(action: &Action) -> &'static str {
     match action {
         Action::Run(_) => "run",
         Action::Timer { .. } => "timer",
+        Action::Timeout(_) => "x-timeout",
         Action::SemWait(_) => "sem_wait",
         Action::SemPost(_) => "sem_post",
         Action::Fork(_) => "fork",
@@ -236,7 +243,7 @@ mod tests {
     fn written(list: &[Token]) -> Vec<Phase> {
         let [keys, semaphores] = [["a", "b"], ["wake-a", "wake-b"]].map(|names| names.map(str::to_owned));
         let (sync, changes) = (&BTreeSet::from(["wake-a"]), &[]);
-        phases(list, &Voice { keys: &keys, semaphores: &semaphores, own: 0, period: None, sync, changes })
+        phases(list, &Voice { keys: &keys, semaphores: &semaphores, own: 0, period: None, tick: None, sync, changes })
     }
 
     fn cpu_ns(phases: &[Phase]) -> Nanos {

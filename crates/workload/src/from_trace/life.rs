@@ -4,6 +4,7 @@ use super::cause::Wakes;
 use super::habits::Habit;
 use super::identity::Identity;
 use super::sequence::{TaskIx, Token};
+use super::timeouts::Phases;
 use super::unseen::Receiver;
 use schedlab_base::{Context, CpuId, Nanos, Sleep, Tid};
 use schedlab_track::Slot;
@@ -49,6 +50,7 @@ pub(super) struct Task {
     /// Its latest turn: the number of its stay on a CPU, among those of all tasks in the order in which they begin.
     pub turn: u64,
     pub wakes: Wakes,
+    pub phases: Phases,
     pub receiver: Receiver,
     pub habit: Habit,
     /// CPU time at each priority it had, the first eight.
@@ -92,6 +94,7 @@ impl Task {
             work: 0,
             turn: 0,
             wakes: Wakes::default(),
+            phases: Phases::default(),
             receiver: Receiver::default(),
             habit: Habit::default(),
             prios: Vec::new(),

@@ -101,7 +101,7 @@ impl Report {
                 match step.what {
                     Action::Run(amount) => self.demand_ns = self.demand_ns.saturating_add(amount.mean * times),
                     Action::SemWait(_) => self.waits += times,
-                    Action::Sleep(_) | Action::Timer { .. } => self.sleeps += times,
+                    Action::Sleep(_) | Action::Timeout(_) | Action::Timer { .. } => self.sleeps += times,
                     _ => {}
                 }
             }

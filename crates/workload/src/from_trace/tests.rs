@@ -8,7 +8,7 @@ mod outside;
 use super::*;
 use crate::{Action, Step};
 use proptest::prelude::*;
-use schedlab_base::{Context, CpuId, Payload, Rng, TaskState};
+use schedlab_base::{Context, CpuId, Payload, Rng, System, TaskState};
 use std::collections::BTreeMap;
 
 const US: Nanos = 1_000;
@@ -18,6 +18,7 @@ const US: Nanos = 1_000;
 struct Script {
     events: Vec<Event>,
     names: Vec<NameRecord>,
+    system: System,
 }
 
 impl Script {
@@ -45,7 +46,8 @@ impl Script {
     }
 
     fn model(&self, options: &Options) -> Result<Model> {
-        let mut builder = ModelBuilder::new(&Meta { span: Some((0, 0)), ..Meta::default() });
+        let mut builder =
+            ModelBuilder::new(&Meta { span: Some((0, 0)), system: Some(self.system.clone()), ..Meta::default() });
         self.names.iter().for_each(|n| builder.name(n));
         builder.events(&self.events);
         builder.finish(options)
@@ -61,6 +63,7 @@ fn told(workload: &Workload, task: &str) -> Vec<String> {
         Action::Run(a) => format!("run {}", a.mean / US),
         Action::Sleep(a) => format!("sleep {}", a.mean / US),
         Action::Timer { period, .. } => format!("timer {}", period.mean / US),
+        Action::Timeout(length) => format!("timeout {}", length / US),
         Action::SemWait(_) => "wait".to_owned(),
         Action::SemPost(name) => format!("post {name}"),
         Action::Fork(name) => format!("fork {name}"),
@@ -182,6 +185,34 @@ fn the_context_of_a_waking_decides_whatever_the_pattern() {
     assert!(posts(&model(Context::Task, &steady)) && !posts(&model(Context::Unknown, &steady)));
     assert!(!posts(&model(Context::HardIrq, &irregular)) && posts(&model(Context::Unknown, &irregular)));
     assert!(!posts(&model(Context::SoftIrq, &steady)));
+}
+
+#[test]
+fn what_soft_interrupts_wake_at_ticks_sleeps_for_ticks() {
+    // Soft interrupts wake it 20 to 300 us after the second and the third tick in turn, beside a hog.
+    let model = |hz: Option<u32>, context: Context, drift: Nanos| {
+        let mut s = Script { system: System { hz, ..System::default() }, ..Script::default() };
+        s.name(1, "hog").name(2, "rcu");
+        let mut t = 4_000;
+        for round in 0..40 {
+            let at = t + 20 + round * 77 % 280 + round * drift;
+            s.wake_in(context, at, 0, 1, 2).switch(at + 5, 0, 1, Runnable, 2);
+            s.switch(at + 400 + round * 131 % 900, 0, 2, Sleeping, 1);
+            t += 8_000 + round % 2 * 4_000;
+        }
+        s.switch(t, 0, 1, Dead, 0);
+        told(&s.model(&Options::default()).unwrap().workload, "rcu-2").join(";")
+    };
+    let at_ticks = model(Some(250), Context::SoftIrq, 0);
+    assert!(at_ticks.contains("timeout 8000") && at_ticks.contains("timeout 12000"), "{at_ticks}");
+    assert!(!at_ticks.contains("sleep"), "{at_ticks}");
+    for other in [
+        model(None, Context::SoftIrq, 0),
+        model(Some(250), Context::HardIrq, 0),
+        model(Some(250), Context::SoftIrq, 211),
+    ] {
+        assert!(!other.contains("timeout") && other.contains("sleep"), "{other}");
+    }
 }
 
 #[test]

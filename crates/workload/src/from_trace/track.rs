@@ -54,6 +54,8 @@ pub(super) struct Track {
     on: Vec<Option<Slot>>,
     seats: Vec<Seat>,
     capacity: Vec<u32>,
+    /// The time between two ticks, where known.
+    pub tick: Option<Nanos>,
     start: Nanos,
     lossy: bool,
     wakings: bool,
@@ -62,9 +64,9 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest.
-    pub(super) fn new(capacity: Vec<u32>) -> Self {
-        Self { capacity, ..Self::default() }
+    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest. `tick`: the time between two ticks, if known.
+    pub(super) fn new(capacity: Vec<u32>, tick: Option<Nanos>) -> Self {
+        Self { capacity, tick, ..Self::default() }
     }
 
     /// The modelled task; made, with this beginning, if there is none or it has ended.
@@ -226,6 +228,9 @@ impl Track {
         let task = &mut self.tasks[ix as usize];
         let Place::Blocked { since, sure } = task.place else { return };
         let (slept_for, cut) = (task.sleeps.take(), task.cut);
+        if let (Context::SoftIrq, Some(tick)) = (context, self.tick) {
+            task.phases.add(now, tick);
+        }
         let (by, context) = believed((by, context), slept_for);
         let length = now.saturating_sub(since);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {

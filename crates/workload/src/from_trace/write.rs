@@ -99,7 +99,8 @@ impl ModelBuilder {
                 _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
             let (own, period) = (ix as TaskIx, task.wakes.period());
-            let voice = emit::Voice { keys, semaphores, own, period, sync: &sync, changes: &changes };
+            let tick = self.track().tick.filter(|_| task.phases.follow_ticks(task.wakes.all));
+            let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
             if let Some(phase) = goes_on(&end, task, &phases, &voice) {

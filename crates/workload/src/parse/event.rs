@@ -33,6 +33,7 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("sem_post", |f| woken(f).map(Action::SemPost)),
     ("sem_wait", |f| name(f).map(Action::SemWait)),
     ("x-exec", |_| Ok(Action::Exec)),
+    ("x-timeout", |f| f.micros().map(Action::Timeout)),
     ("x-spin-barrier", spin_barrier),
     ("x-spin-lock", |f| name(f).map(Action::SpinLock)),
     ("x-spin-unlock", |f| name(f).map(Action::SpinUnlock)),

@@ -1,7 +1,8 @@
 //! Tasks that were there before the load begins.
 
 use crate::support::{Accounts, bare, hog, once, run, simulate};
-use schedlab_base::Payload;
+use schedlab_base::{Payload, v, v2_6};
+use schedlab_sched::kernels::KERNELS;
 use schedlab_sim::program::{Amount, Hotplug, Load, Op, Start, TaskSpec};
 
 fn on(cpu: u32, spec: TaskSpec) -> TaskSpec {
@@ -63,5 +64,24 @@ fn a_cpu_may_go_before_the_first_task_is_there() {
         let accounts = simulate(kernel, &bare("2"), &load, &[], 40_000_000);
         let switched = |e: &schedlab_base::Event| matches!(e.what, Payload::Switch { next: 1, .. }).then_some(e.cpu);
         assert_eq!(accounts.events.iter().find_map(switched), Some(1), "{kernel}");
+    }
+}
+
+/// A hog forks another on two CPUs. Until 4.8 the child was put on the idle CPU by `set_task_cpu`, which traces a
+/// migration; since then by `__set_task_cpu`, as guests of 6.1 and 6.12 show: no fork has one there.
+#[test]
+fn a_new_task_that_is_placed_elsewhere_has_migrated_until_4_8() {
+    let child = TaskSpec { ..hog("child", 0) };
+    let parent = on(0, once("parent", vec![run(1), Op::Fork(0), run(50)]));
+    let load = Load { tasks: vec![parent], templates: vec![child], ..Load::default() };
+    for kernel in KERNELS.iter().filter(|kernel| kernel.release.is_some_and(|release| release >= v2_6(26))) {
+        let events = simulate(kernel.name, &bare("2"), &load, &[], 2_000_000).events;
+        let new = |e: &schedlab_base::Event| match e.what {
+            Payload::WakeupNew { tid: 2, target, .. } => Some(target),
+            _ => None,
+        };
+        assert_eq!(events.iter().find_map(new), Some(1), "{}", kernel.name);
+        let moves = events.iter().filter(|e| matches!(e.what, Payload::Migrate { tid: 2, .. })).count();
+        assert_eq!(moves, usize::from(kernel.release < Some(v(4, 8))), "{}", kernel.name);
     }
 }

@@ -317,6 +317,7 @@ fn bounce(bouncer: Bouncer, context_switch_ns: Nanos) -> Accounts {
         lazy: false,
         inheritance: None,
         stopper: true,
+        new_migrate: true,
     };
     let mut machine = bare("2");
     machine.costs.context_switch_ns = context_switch_ns;

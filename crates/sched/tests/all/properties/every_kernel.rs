@@ -52,6 +52,7 @@ impl Run {
             lazy: false,
             inheritance: None,
             stopper: false,
+            new_migrate: true,
         };
         let mut accounts = Accounts::default();
         let toy = Toy::new(machine.cpus.len(), fault);

@@ -108,6 +108,7 @@ fn message(fault: Fault) -> Option<String> {
         lazy: false,
         inheritance: None,
         stopper: false,
+        new_migrate: true,
     };
     let load = load();
     let run = || {
