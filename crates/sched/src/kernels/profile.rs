@@ -191,8 +191,8 @@ impl Kernel {
         self.release.map_or(matches!(self.name, "rsdl" | "sd"), |release| release >= v2_6(0))
     }
 
-    /// Whether a new task counts as migrated when it is placed elsewhere: until "sched/fair: Fix and optimize the fork()
-    /// path" (4.8), which places it with `__set_task_cpu`.
+    /// Whether a new task counts as migrated when it is placed elsewhere: until "sched/fair: Fix and optimize the
+    /// fork() path" (4.8), which places it with `__set_task_cpu`.
     fn new_migrate(&self) -> bool {
         self.release.is_none_or(|release| release < v(4, 8))
     }

@@ -2,7 +2,7 @@
 //! soft interrupt of a tick. A wake-up between two ticks makes a CPU account the running task and can end its turn
 //! there; one at a tick comes when that happens anyway.
 
-use schedlab_base::Nanos;
+use schedlab_base::{Context, Nanos};
 use std::f64::consts::TAU;
 
 /// So many wake-ups at least make a pattern.
@@ -24,8 +24,9 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    /// Counts a wake-up.
-    pub(super) fn add(&mut self, now: Nanos, tick: Nanos) {
+    /// Counts a wake-up, if a soft interrupt asked for it and the time between two ticks is known.
+    pub(super) fn add(&mut self, now: Nanos, context: Context, tick: Option<Nanos>) {
+        let Some(tick) = tick.filter(|_| context == Context::SoftIrq) else { return };
         let (sin, cos) = ((now % tick) as f64 / tick as f64 * TAU).sin_cos();
         self.seen += 1;
         self.sin += sin;
@@ -52,7 +53,7 @@ mod tests {
 
     fn follow(phase: impl Fn(u64) -> Nanos, n: u64, all: u64) -> bool {
         let mut phases = Phases::default();
-        (0..n).for_each(|i| phases.add(1_000_000 + i * 3 * TICK + phase(i), TICK));
+        (0..n).for_each(|i| phases.add(1_000_000 + i * 3 * TICK + phase(i), Context::SoftIrq, Some(TICK)));
         phases.follow_ticks(all)
     }
 

@@ -228,9 +228,7 @@ impl Track {
         let task = &mut self.tasks[ix as usize];
         let Place::Blocked { since, sure } = task.place else { return };
         let (slept_for, cut) = (task.sleeps.take(), task.cut);
-        if let (Context::SoftIrq, Some(tick)) = (context, self.tick) {
-            task.phases.add(now, tick);
-        }
+        task.phases.add(now, context, self.tick);
         let (by, context) = believed((by, context), slept_for);
         let length = now.saturating_sub(since);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
