@@ -1,7 +1,7 @@
 //! The kernel, the machine and the settings on which a load was recorded, as nearly as they can be simulated.
 
 use crate::backend::again;
-use schedlab_base::{Error, Meta, Release, Result};
+use schedlab_base::{Error, Meta, Release, Result, SMT_LOSS_PERCENT};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, Kernel};
 use schedlab_sched::tunables::Scaling;
@@ -99,6 +99,14 @@ pub fn of_trace(
         }
     }
     Ok((setup, remarks))
+}
+
+/// By how many percent each of two busy SMT siblings was slower on the machine of a trace: one that was simulated says
+/// so, and for others that of a recorded machine is assumed.
+#[must_use]
+pub fn smt_loss(meta: &Meta) -> u64 {
+    let made = (meta.source == "sim").then(|| again::request(meta).ok()).flatten();
+    made.map_or(SMT_LOSS_PERCENT, |made| made.machine.costs.smt_loss_percent)
 }
 
 /// The profile of the recorded kernel, and a remark if it is of another release.

@@ -104,6 +104,11 @@ pub trait Backend: Sync {
         false
     }
 
+    /// Whether its SMT threads lose nothing to each other, as those of a guest, which are CPUs by themselves.
+    fn smt_is_free(&self) -> bool {
+        false
+    }
+
     /// How many runs go on at once if so many are wanted. Where one would disturb the other, that is one.
     fn at_once(&self, wanted: usize) -> usize {
         if self.deterministic() { wanted } else { 1 }

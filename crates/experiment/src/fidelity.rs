@@ -191,6 +191,9 @@ fn calibrated(
         costs.remote_idle_exit_ns = remote;
     }
     (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
+    if kernel.smt_is_free() {
+        costs.smt_loss_percent = 0;
+    }
     Ok((setup, remarks))
 }
 
@@ -248,7 +251,7 @@ fn both(
     let keys = |at: usize| asked[at].workload.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<&str>>();
     let ran = |at: usize| -> Result<(Figures, Workload)> {
         let recording = kernel.recording(&asked[at])?;
-        let others = others::of(&recording)?;
+        let others = others::of(&recording, setup.machine.costs.smt_loss_percent)?;
         let figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
         tell(at);
         Ok((figures, others))

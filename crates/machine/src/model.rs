@@ -134,7 +134,7 @@ impl Costs {
             newidle_cpu_ns: Self::none().newidle_cpu_ns,
             // Two threads do 16 to 28% more work than one (D. Marr et al., Intel Technology Journal, 2002); 2 x 61% is
             // 22% more.
-            smt_loss_percent: 39,
+            smt_loss_percent: schedlab_base::SMT_LOSS_PERCENT,
             // The firmware's distances are defined as relative latencies (ACPI, SLIT).
             remote_percent: 100,
         }

@@ -8,11 +8,8 @@ use crate::caches::{Caches, Missing, Place};
 use crate::memory::{Memories, cost};
 use crate::program::{Load, Op, Setting};
 use crate::task::TaskId;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, SmtSpeeds};
 use schedlab_machine::Machine;
-
-/// The greatest number of SMT threads of a core whose speeds differ; with more threads, the speed stays the same.
-const MOST_THREADS: usize = 8;
 
 /// A task's working set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,8 +30,7 @@ struct Refill {
 pub(crate) struct Effects {
     /// The other CPUs of each CPU's core; empty if SMT costs nothing.
     siblings: Vec<Box<[CpuId]>>,
-    /// The speed of a thread, by the number of its busy siblings; 1024 is that of a thread alone on its core.
-    smt_speed: [u32; MOST_THREADS],
+    smt: SmtSpeeds,
     /// `None` if no task states its working set, or if refilling is free.
     caches: Option<Caches>,
     sets: Vec<WorkingSet>,
@@ -66,7 +62,7 @@ impl Effects {
         let cpus = machine.cpus.len();
         Some(Box::new(Self {
             siblings: if smt { siblings(machine) } else { Vec::new() },
-            smt_speed: smt_speed(costs.smt_loss_percent),
+            smt: SmtSpeeds::new(costs.smt_loss_percent),
             caches: cached.then(|| Caches::new(machine)),
             sets: Vec::new(),
             refills: vec![Refill::default(); cpus],
@@ -138,7 +134,7 @@ impl Effects {
 
     /// Returns the speed of a thread with `busy` busy siblings; 1024 is that of a thread alone on its core.
     pub fn smt_speed(&self, busy: usize) -> u32 {
-        self.smt_speed[busy.min(MOST_THREADS - 1)]
+        self.smt.with_busy(busy)
     }
 
     /// Returns the time that moving memory has taken from the task on a CPU; the caller charges it.
@@ -171,31 +167,9 @@ fn siblings(machine: &Machine) -> Vec<Box<[CpuId]>> {
     (0..).zip(&machine.cpus).map(others).collect()
 }
 
-/// Returns the speeds by the number of busy siblings. The second thread of a core adds what two threads do beyond one;
-/// each further thread adds half of what the one before it added.
-fn smt_speed(loss_percent: u64) -> [u32; MOST_THREADS] {
-    let mut gain = 1024.0 * (1.0 - loss_percent as f64 / 50.0);
-    let mut total = 1024.0;
-    let mut speeds = [1024; MOST_THREADS];
-    for (others, speed) in speeds.iter_mut().enumerate().skip(1) {
-        total += gain;
-        gain /= 2.0;
-        *speed = (total / (others + 1) as f64) as u32;
-    }
-    speeds
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_of_a_core_share_it() {
-        // Two threads do 122% of one; a third adds 11%, a fourth 5.5%: 1.385 / 4 of 1024 is 354.
-        assert_eq!(smt_speed(39)[..4], [1024, 624, 453, 354]);
-        assert_eq!(smt_speed(0)[1], 1024);
-        assert_eq!(smt_speed(50)[1], 512);
-    }
 
     #[test]
     fn siblings_are_those_of_the_core_wherever_they_are_numbered() {

@@ -8,6 +8,7 @@ use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_experiment::as_recorded;
 use schedlab_measure::{Part, Stats};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
@@ -114,7 +115,8 @@ pub fn read(
     partial::refuse_without_waits(source.meta(), trace, "model")?;
     let meta = source.meta().clone();
     let mut stats = measured.then(|| Stats::of_part(&meta, part.clone()));
-    let mut builder = ModelBuilder::of_part(&meta, part.unwrap_or_default());
+    let mut builder =
+        ModelBuilder::of_part(&meta, part.unwrap_or_default()).with_smt_loss(as_recorded::smt_loss(&meta));
     let progress = ui.progress(None, "reading the trace");
     let read = match &mut stats {
         Some(stats) => source.run(&mut (&mut builder, stats))?,

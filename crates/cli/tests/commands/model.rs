@@ -141,6 +141,26 @@ fn hogs_that_the_end_cuts_wait_as_long_as_was_recorded() {
     assert!(model["report"]["remarks"].as_array().expect("a list").contains(&remark.into()), "{}", model["report"]);
 }
 
+/// What a task loses to its SMT sibling is in its recorded CPU time, and must not be lost a second time.
+#[test]
+fn a_model_of_a_machine_with_smt_takes_as_long_as_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let load = r#"{"global": {"duration": 1}, "tasks": {"t": {"instance": 10,
+        "run": {"mean": 3000, "sd": 900}, "sleep": {"mean": 2000, "sd": 600}}}}"#;
+    std::fs::write(folder.join("load.json"), load).unwrap();
+    let own = "sockets = 1\ncores = 2\nthreads = 2\n[costs]\nsmt_loss_percent = 25\n";
+    std::fs::write(folder.join("own.toml"), own).unwrap();
+    for machine in ["1x2x2", "own.toml"] {
+        ok(folder, &["sim", "-k", "linux-6.12", "-m", machine, "-w", "load.json", "-o", "t.arrows", "--force"]);
+        let errors = &json(folder, &["model", "t.arrows", "--validate", "--json"])["validation"]["errors"];
+        for figure in ["wait", "slices", "latency_p99"] {
+            let error = errors[figure].as_f64().unwrap();
+            assert!(error.abs() < 0.1, "{machine}: {figure} is off by {error}");
+        }
+    }
+}
+
 #[test]
 fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
     let temporary = tempfile::tempdir().expect("a temporary folder");

@@ -199,6 +199,10 @@ impl Backend for Vm {
         self.deterministic
     }
 
+    fn smt_is_free(&self) -> bool {
+        true
+    }
+
     fn real_kernel(&self) -> Option<&str> {
         Some(&self.kernel.release)
     }

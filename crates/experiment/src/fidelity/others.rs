@@ -9,17 +9,17 @@ use schedlab_workload::{Action, TaskDef, Workload};
 use std::collections::BTreeMap;
 
 /// The other tasks of the recording, as a workload: each computes and sleeps as it did, wherever it was woken from.
-/// It is empty if there are none.
+/// It is empty if there are none. `smt_loss` is that of the machine, in percent.
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(super) fn of(recording: &Recording) -> Result<Workload> {
+pub(super) fn of(recording: &Recording, smt_loss: u64) -> Result<Workload> {
     let mut source = recording.open()?;
     let mut chooser = Chooser::new(source.meta());
     source.run(&mut chooser)?;
     let mut source = recording.open()?;
     let part = Part { tasks: Some(chooser.all_but(&recording.own)), ..Default::default() };
-    let mut builder = ModelBuilder::of_part(source.meta(), part);
+    let mut builder = ModelBuilder::of_part(source.meta(), part).with_smt_loss(smt_loss);
     source.run(&mut builder)?;
     // A model of nothing is an error.
     Ok(builder.finish(&Options::default()).map(|model| model.workload).unwrap_or_default())

@@ -65,7 +65,9 @@ mod settle;
 mod state;
 
 pub use averages::{Averages, fits};
-pub use features::{FAST_UP, Features, LOADS, LOADS_3_10, LOADS_3_18, NEWIDLE, SEARCH, SEARCH_5_10, SYNC, WAKE_AFFINE};
+pub use features::{
+    FAST_UP, Features, LOADS, LOADS_3_10, LOADS_3_18, NEWIDLE, SEARCH, SEARCH_5_10, SEARCH_COST, SYNC, WAKE_AFFINE,
+};
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{

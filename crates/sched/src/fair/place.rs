@@ -37,6 +37,7 @@ use super::rqs::Runqueues;
 use crate::balance::domains::{Domain, Domains, Flags, Params, Span};
 use crate::balance::fair::{Balancer, Features};
 use crate::balance::numa::{Node, Numa};
+use bound::TimeLeft;
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId};
@@ -104,8 +105,9 @@ pub(super) struct Places {
     /// may have an idle core (`has_idle_cores`).
     scan: Vec<u32>,
     idle_cores: Vec<bool>,
-    /// For each CPU, the average cost of its searches in ns (`avg_scan_cost`, until 5.19).
+    /// For each CPU, the average cost of its searches in ns (`avg_scan_cost`), and what they may take.
     scan_cost: Vec<Nanos>,
+    time_left: Vec<TimeLeft>,
     /// Whether the CPUs' capacities differ.
     asymmetric: bool,
     /// The energy model, and the last energy comparison.
@@ -130,6 +132,7 @@ impl Places {
             idle_since: vec![0; cpus],
             scan: idle_scans(setup.machine),
             scan_cost: vec![0; cpus],
+            time_left: vec![TimeLeft::default(); cpus],
             // Each CPU was idle once the machine had started.
             idle_cores: vec![true; cpus],
             perfs: energy::perf_domains(setup.balancing.release, setup.machine),

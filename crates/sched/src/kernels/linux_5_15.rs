@@ -10,7 +10,9 @@
 //! kernel/sched of 5.15.100 and 5.15.135.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{
+    ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, SEARCH_COST, WAKE_AFFINE,
+};
 use crate::classes::hrtick::{DOUBLE_TICK, HRTICK, HRTICK_DL};
 use crate::fair::cfs::{Cfs, Tunables};
 use crate::fair::groups;
@@ -43,6 +45,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &WAKE_AFFINE,
     &FAST_UP,
     &SEARCH,
+    &SEARCH_COST,
     &numa::DEBUGFS,
 ];
 

@@ -1,7 +1,9 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{
+    ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, SEARCH_COST, WAKE_AFFINE,
+};
 use crate::classes::hrtick::{DOUBLE_TICK, HRTICK, HRTICK_DL};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::groups;
@@ -43,6 +45,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &WAKE_AFFINE,
     &FAST_UP,
     &SEARCH,
+    &SEARCH_COST,
     &NEWIDLE,
     &numa::DEBUGFS,
 ];

@@ -2,7 +2,9 @@
 //! is for the same slice.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{
+    ENERGY_AWARE, FAST_UP, LOADS, MIGRATION_COST, NR_MIGRATE, SEARCH, SEARCH_COST, WAKE_AFFINE,
+};
 use crate::classes::hrtick::{HRTICK, HRTICK_DL};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -48,6 +50,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &WAKE_AFFINE,
     &FAST_UP,
     &SEARCH,
+    &SEARCH_COST,
     &numa::DEBUGFS,
 ];
 

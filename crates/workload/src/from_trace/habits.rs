@@ -228,7 +228,7 @@ impl Track {
         match self.tasks[ix as usize].place {
             // It may turn out not to have run: so what it did since it was last counted is not counted here.
             Place::Running { cpu, since } => {
-                so_far += self.in_work(cpu, now.saturating_sub(since));
+                so_far += self.cores.work(cpu, now.saturating_sub(since), now);
                 self.tasks[ix as usize].turn = self.next_turn();
             }
             Place::Ready => {}

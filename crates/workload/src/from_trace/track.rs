@@ -1,6 +1,7 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
 use super::cause::{NO_WAKER, Pairs, believed};
+use super::cores::Cores;
 use super::habits::Silence;
 use super::identity::Identity;
 use super::life::{Begin, Place, Task};
@@ -53,7 +54,7 @@ pub(super) struct Track {
     /// The task on each CPU, where known.
     on: Vec<Option<Slot>>,
     seats: Vec<Seat>,
-    capacity: Vec<u32>,
+    pub cores: Cores,
     /// The time between two ticks, where known.
     pub tick: Option<Nanos>,
     start: Nanos,
@@ -64,9 +65,9 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest. `tick`: the time between two ticks, if known.
-    pub(super) fn new(capacity: Vec<u32>, tick: Option<Nanos>) -> Self {
-        Self { capacity, tick, ..Self::default() }
+    /// `tick`: the time between two ticks, if known.
+    pub(super) fn new(cores: Cores, tick: Option<Nanos>) -> Self {
+        Self { cores, tick, ..Self::default() }
     }
 
     /// The modelled task; made, with this beginning, if there is none or it has ended.
@@ -121,16 +122,9 @@ impl Track {
             None if task.prios.len() < 8 => task.prios.push((task.prio, ns)),
             None => {}
         }
-        let work = self.in_work(on, ns);
-        let task = &mut self.tasks[ix as usize];
+        let work = self.cores.count(on, ns, now);
         task.work = task.work.saturating_add(work);
         self.push(ix, Token::Run(work));
-    }
-
-    /// Time on this CPU, in units of the biggest one.
-    pub(super) fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
-        let capacity = self.capacity.get(cpu as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
-        (u128::from(ns) * u128::from(capacity) / 1024) as Nanos
     }
 
     /// What a task is to the scheduler changes at a time; what it was before counts up to then.
@@ -185,6 +179,7 @@ impl Track {
         self.wake(ix, now, NO_WAKER);
         let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
+        self.cores.begins(cpu, now);
         let task = &mut self.tasks[ix as usize];
         (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
         task.asked = None;
@@ -280,6 +275,7 @@ impl Observer for Track {
             if let Some(ix) = self.create(slot, Begin::After(0), place) {
                 self.tasks[ix as usize].prio = prio;
                 if let Place::Running { cpu, .. } = cpu {
+                    self.cores.begins(cpu, now);
                     self.seen_on(ix, cpu);
                 }
             }
@@ -342,13 +338,16 @@ impl Observer for Track {
 
     /// Who is on a CPU when the trace begins, was there already; all others are seen to start.
     fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
-        *row(&mut self.on, cpu) = if let Occupant::Task(task) = who { Some(task) } else { None };
+        let on = if let Occupant::Task(task) = who { Some(task) } else { None };
+        self.cores.occupied(cpu, on.is_some(), now);
+        *row(&mut self.on, cpu) = on;
         if let Occupant::Task(task) = who
             && !self.closed
             && self.index(Some(task)) == NOBODY
             && self.tasks.len() < MOST_TASKS
             && let Some(ix) = self.create(task, Begin::After(now - self.start), Place::Running { cpu, since: now })
         {
+            self.cores.begins(cpu, now);
             self.seen_on(ix, cpu);
         }
     }
@@ -473,6 +472,7 @@ impl Observer for Track {
             let began = now.saturating_sub(took).max(*since);
             self.charge(ix, cpu, began);
             self.tasks[ix as usize].place = Place::Running { cpu, since: now };
+            self.cores.begins(cpu, now);
         }
     }
 

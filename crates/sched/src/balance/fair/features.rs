@@ -81,8 +81,10 @@ const NUMA_RESIST_LOWER: Handle<bool> = Handle::switch(
     false,
     "balancing leaves tasks that access more memory of the node from which they come, as if they were cache-hot",
 );
-/// Searches for an idle CPU until SIS_UTIL (5.10).
+/// Searches for an idle CPU until SIS_UTIL (5.10), and without it (5.15 to 6.6).
 const SIS_PROP: Handle<bool> = Handle::switch("SIS_PROP", true, "a search for an idle CPU is bounded by its cost");
+const SIS_PROP_OFF: Handle<bool> =
+    Handle::switch("SIS_PROP", false, "a search for an idle CPU is bounded by its cost, if SIS_UTIL is off");
 const SIS_AVG_CPU: Handle<bool> = Handle::switch(
     "SIS_AVG_CPU",
     false,
@@ -124,6 +126,8 @@ pub const LOADS_3_18: [Tunable; 6] = [
 ];
 /// The switches of 5.10 alone.
 pub const SEARCH_5_10: [Tunable; 2] = [SIS_PROP.tunable, SIS_AVG_CPU.tunable];
+/// The switch of 5.15 to 6.6.
+pub const SEARCH_COST: [Tunable; 1] = [SIS_PROP_OFF.tunable];
 /// The switch of 5.10 to 6.6.
 pub const FAST_UP: [Tunable; 1] = [UTIL_EST_FASTUP.tunable];
 /// The switches that all releases from 5.10 on have.

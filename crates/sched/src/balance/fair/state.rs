@@ -81,6 +81,8 @@ pub(super) struct OfCpu {
     pub idle_since: Option<Nanos>,
     /// How long the CPU is idle on average, in ns.
     pub avg_idle: Nanos,
+    /// When it last ceased to be idle.
+    pub busy_since: Nanos,
     /// The highest recent cost of a whole newly idle balancing, in ns.
     pub max_idle_cost: Nanos,
     /// The capacity, given that siblings share the core: what the higher classes leave, and the original capacity.
@@ -149,6 +151,7 @@ impl Balancer {
             idle_due: 0,
             idle_since: None,
             avg_idle: 2 * rules.migration_cost.max(0) as Nanos,
+            busy_since: 0,
             max_idle_cost: rules.migration_cost.max(0) as Nanos,
             capacity: 1024,
             capacity_orig: 1024,
@@ -286,6 +289,18 @@ impl Balancer {
         self.of_cpu[cpu as usize].avg_idle
     }
 
+    /// When `cpu` last ceased to be idle.
+    #[must_use]
+    pub fn busy_since(&self, cpu: CpuId) -> Nanos {
+        self.of_cpu[cpu as usize].busy_since
+    }
+
+    /// How many ticks there have been at a time.
+    #[must_use]
+    pub fn ticks_until(&self, time: Nanos) -> u64 {
+        if time < self.tick_first { 0 } else { (time - self.tick_first) / self.tick_period + 1 }
+    }
+
     /// Whether a CPU that could give this one a task may have several. With partitions, of which each sees only its own
     /// CPUs, that is assumed: balancing then finds out.
     pub(super) fn is_overloaded(&self) -> bool {
@@ -305,6 +320,7 @@ impl Balancer {
         let cost = self.rules.migration_cost.max(0) as Nanos;
         let state = &mut self.of_cpu[cpu as usize];
         let Some(since) = state.idle_since.take() else { return };
+        state.busy_since = now;
         let (passed, most) = (now - since, 2 * if ancient { cost } else { state.max_idle_cost });
         if ancient && passed > most {
             state.avg_idle = most;

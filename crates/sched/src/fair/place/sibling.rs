@@ -172,13 +172,18 @@ impl Select<'_> {
     ) -> Option<CpuId> {
         let cpus = &domains.span(domain.span).cpus;
         let key = cpus[0] as usize;
-        let by_util = SIS_UTIL.is_in(self.places.release);
-        let mut nr = if by_util && !self.places.features.sis_util {
-            u32::MAX
-        } else if by_util {
+        let (release, on) = (self.places.release, self.places.features);
+        let by_util = SIS_UTIL.is_in(release) && on.sis_util;
+        // It came after 5.13, and went with 6.7.
+        let by_cost = on.sis_prop && release < v(6, 7);
+        let mut nr = if by_util {
             self.places.scan[key] + 1
-        } else {
+        } else if by_cost && release >= v(5, 14) {
+            self.scan_by_time_left(cx, ask.here, cpus.len() as u64)
+        } else if by_cost {
             self.scan_by_cost(ask.here, cpus.len() as u64)
+        } else {
+            u32::MAX
         };
         if nr == 1 {
             return None;
@@ -207,7 +212,7 @@ impl Select<'_> {
                     break;
                 }
             }
-            if !by_util {
+            if by_cost {
                 self.note_scan(ask.here, seen);
             }
             return idle;

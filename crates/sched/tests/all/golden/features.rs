@@ -402,9 +402,9 @@ fn rt_runtime_share_lets_a_cpu_borrow() {
     }
 }
 
-/// W on CPU 0 wakes S 300 times, which may use CPUs 1 and 2, and sleeps for 20 us each time; then it wakes T. All CPUs
-/// but the last have something to run.
-fn searches(set: &[(&str, &str)]) -> u32 {
+/// W on CPU 0 wakes S 300 times, which may use CPUs 1 and 2, and sleeps for 20 us each time; then it computes for
+/// `at_last` us and wakes T. All CPUs but the last have something to run.
+fn searches(kernel: &str, at_last: u64, set: &[(&str, &str)]) -> u32 {
     let mut s = forever("S", 0, vec![Op::SemWait(0), us(5)]);
     s.initial.cpus = Some(vec![1, 2]);
     let body = [
@@ -414,12 +414,17 @@ fn searches(set: &[(&str, &str)]) -> u32 {
         Op::Sleep(exactly(20 * US)),
         Op::LoopEnd { start: 0 },
     ];
-    let w = body.into_iter().chain([us(100), Op::SemPost(1), us(5_000)]).collect();
+    let w = body.into_iter().chain([us(at_last), Op::SemPost(1), us(5_000)]).collect();
     let t = on(once("T", vec![Op::SemWait(1), us(500)]), 1);
     let hogs = (1..7).map(|cpu| pinned(hog(&format!("H{cpu}"), 0), cpu));
     let tasks = [s, pinned(once("W", w), 0), t].into_iter().chain(hogs).collect();
     let load = Load { sems: vec!["s".into(), "t".into()], ..self::load(tasks) };
-    first_cpu(&simulate_at_1000_hz("linux-5.10", "1x8x1", &load, set, 60), "T")
+    let woken = |e: &Event| match e.what {
+        Payload::Wakeup { tid: 3, target, .. } => Some(target),
+        _ => None,
+    };
+    let events = simulate_at_1000_hz(kernel, "1x8x1", &load, set, 60).events;
+    events.iter().rev().find_map(woken).expect("T is woken")
 }
 
 #[test]
@@ -427,10 +432,23 @@ fn sis_prop_and_sis_avg_cpu_bound_searches_by_their_cost() {
     // select_idle_cpu() of 5.10: CPU 0 is idle for 20 us on average, 39 of the unit, and its searches of two CPUs cost
     // 120 ns. 8 * 39 is less than 4 * 121, so that no more than three CPUs are looked at. Without SIS_PROP all are,
     // unless 39 < 121 is enough for SIS_AVG_CPU to give up.
-    let at = |prop, avg| searches(&[("SIS_PROP", prop), ("SIS_AVG_CPU", avg)]);
+    let at = |prop, avg| searches("linux-5.10", 100, &[("SIS_PROP", prop), ("SIS_AVG_CPU", avg)]);
     assert_eq!(at("0", "0"), 7);
     assert_ne!(at("1", "0"), 7);
     assert_ne!(at("0", "1"), 7);
+}
+
+#[test]
+fn sis_prop_bounds_searches_where_sis_util_is_off() {
+    // select_idle_cpu() of 6.1: when CPU 0 became busy, wake_avg_idle was half of 20 us, enough for 82 CPUs of 121 ns
+    // each. It is halved at each tick: after ten of them 8 * 9 is less than 4 * 121.
+    for kernel in ["linux-5.15", "linux-6.1", "linux-6.6"] {
+        let at = |prop, us| searches(kernel, us, &[("SIS_UTIL", "0"), ("SIS_PROP", prop)]);
+        assert_eq!([at("0", 100), at("0", 12_000), at("1", 100)], [7; 3], "{kernel}");
+        assert_ne!(at("1", 12_000), 7, "{kernel}");
+        let by_util = |prop| searches(kernel, 12_000, &[("SIS_PROP", prop)]);
+        assert_eq!(by_util("0"), by_util("1"), "{kernel}: beside SIS_UTIL it has no effect");
+    }
 }
 
 #[test]
@@ -454,6 +472,7 @@ fn features_are_of_the_releases_that_have_them() {
     assert_eq!(has("UTIL_EST_FASTUP"), all[4..8]);
     assert_eq!(has("NUMA_RESIST_LOWER"), all[2..4]);
     assert_eq!(has("SIS_AVG_CPU"), all[4..5]);
+    assert_eq!(has("SIS_PROP"), all[4..8]);
     assert_eq!(has("ATTACH_AGE_LOAD"), all[4..]);
     assert_eq!(has("TTWU_QUEUE"), all[9..]);
     for name in
