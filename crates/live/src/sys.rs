@@ -31,11 +31,17 @@ pub(crate) fn monotonic() -> Nanos {
 }
 
 /// The time of the last tick by the monotonic clock, and the time between two ticks.
-pub(crate) fn last_tick() -> (Nanos, Nanos) {
+fn last_tick() -> (Nanos, Nanos) {
     let mut every = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live timespec. The clock is one that every Linux has.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut every) };
     (clock(libc::CLOCK_MONOTONIC_COARSE), every.tv_nsec.max(1).cast_unsigned())
+}
+
+/// The time of the tick with which a timeout of this length ends if it begins now.
+pub(crate) fn tick_after(length: Nanos) -> Nanos {
+    let (ticked, tick) = last_tick();
+    ticked.saturating_add(length.div_ceil(tick).max(1).saturating_mul(tick))
 }
 
 /// How often this thread has left its CPU.
@@ -341,6 +347,8 @@ mod tests {
         let ((ticked, tick), now) = (last_tick(), monotonic());
         assert!((100_000..=10_000_000).contains(&tick), "{tick}");
         assert!(ticked <= now && now - ticked < 1_000_000_000, "{ticked} {now}");
+        let until = tick_after(3 * tick);
+        assert!((until - ticked).is_multiple_of(tick) && until >= now + tick, "{until} {now}");
     }
 
     #[test]

@@ -165,6 +165,13 @@ impl Task {
         self.slot.ended.store(1, Ordering::Release);
     }
 
+    fn sleep(&mut self, amount: Amount) {
+        let length = self.draw(amount);
+        if length > 0 {
+            sys::sleep_until(sys::monotonic().saturating_add(length));
+        }
+    }
+
     fn execute(&mut self, op: &Op) {
         let region = &self.world.region;
         match *op {
@@ -175,16 +182,8 @@ impl Task {
                 self.buffer.iter_mut().for_each(|buffer| buffer.traffic(bytes, random, || worker.check_over()));
             }
             Op::Io(bytes) => self.write(bytes),
-            Op::Sleep(amount) => {
-                let length = self.draw(amount);
-                if length > 0 {
-                    sys::sleep_until(sys::monotonic().saturating_add(length));
-                }
-            }
-            Op::Timeout(length) => {
-                let (ticked, tick) = sys::last_tick();
-                sys::sleep_until(ticked.saturating_add(length.div_ceil(tick).max(1).saturating_mul(tick)));
-            }
+            Op::Sleep(amount) => self.sleep(amount),
+            Op::Timeout(length) => sys::sleep_until(sys::tick_after(length)),
             Op::Timer { timer, period, absolute } => self.timer(timer, period, absolute),
             Op::Lock(m) => self.lock(m),
             Op::Unlock(m) => self.unlock(m),

@@ -184,6 +184,11 @@ impl Core {
         self.tick_first + n.saturating_sub(1).saturating_mul(self.tick_period)
     }
 
+    /// Returns the time of the tick with which a timeout of this length ends if it begins now.
+    pub(crate) fn tick_after(&self, length: Nanos) -> Nanos {
+        self.tick_time(self.jiffies().saturating_add(length.div_ceil(self.tick_period).max(1)))
+    }
+
     /// Returns the machine.
     #[must_use]
     pub fn machine(&self) -> &Machine {

@@ -132,10 +132,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 let length = draw(amount, &mut self.rng);
                 self.sleep_until(p, self.cx.now.saturating_add(length), false)
             }
-            Op::Timeout(length) => {
-                let ticks = length.div_ceil(self.cx.tick_period()).max(1);
-                self.sleep_until(p, self.cx.tick_time(self.cx.jiffies().saturating_add(ticks)), false)
-            }
+            Op::Timeout(length) => self.sleep_until(p, self.cx.tick_after(length), false),
             Op::Io(bytes) => self.sleep_until(p, self.cx.now.saturating_add(IO_LATENCY_NS + bytes), true),
             Op::Timer { timer, period, absolute } => self.timer_wait(p, timer, period, absolute),
             Op::Lock(m) => self.lock(p, m, false),

@@ -72,7 +72,8 @@ impl Cores {
         }
     }
 
-    /// The work of the task on the CPU since it was last counted, `ns` ago, in ns of the biggest CPU. It is counted now.
+    /// The work of the task on the CPU since it was last counted, `ns` ago, in ns of the biggest CPU. It is counted
+    /// now.
     pub(super) fn count(&mut self, cpu: CpuId, ns: Nanos, now: Nanos) -> Nanos {
         let work = self.work(cpu, ns, now);
         self.begins(cpu, now);

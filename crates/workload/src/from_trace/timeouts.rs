@@ -18,6 +18,8 @@ const LATE: f64 = 0.125;
 /// When in the time between two ticks soft interrupts woke a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Phases {
+    /// The time between two ticks.
+    tick: Nanos,
     seen: u64,
     cos: f64,
     sin: f64,
@@ -28,14 +30,15 @@ impl Phases {
     pub(super) fn add(&mut self, now: Nanos, context: Context, tick: Option<Nanos>) {
         let Some(tick) = tick.filter(|_| context == Context::SoftIrq) else { return };
         let (sin, cos) = ((now % tick) as f64 / tick as f64 * TAU).sin_cos();
-        self.seen += 1;
+        (self.tick, self.seen) = (tick, self.seen + 1);
         self.sin += sin;
         self.cos += cos;
     }
 
-    /// Whether the task, which was woken `all` times, wakes at ticks.
-    pub(super) fn follow_ticks(&self, all: u64) -> bool {
-        self.seen >= FEWEST && self.seen * 10 >= all * 8 && self.cos.hypot(self.sin) >= CLOSELY * self.seen as f64
+    /// The time between two ticks, if the task, which was woken `all` times, wakes at ticks.
+    pub(super) fn tick(&self, all: u64) -> Option<Nanos> {
+        let mostly = self.seen >= FEWEST && self.seen * 10 >= all * 8;
+        (mostly && self.cos.hypot(self.sin) >= CLOSELY * self.seen as f64).then_some(self.tick)
     }
 }
 
@@ -54,7 +57,7 @@ mod tests {
     fn follow(phase: impl Fn(u64) -> Nanos, n: u64, all: u64) -> bool {
         let mut phases = Phases::default();
         (0..n).for_each(|i| phases.add(1_000_000 + i * 3 * TICK + phase(i), Context::SoftIrq, Some(TICK)));
-        phases.follow_ticks(all)
+        phases.tick(all) == Some(TICK)
     }
 
     #[test]

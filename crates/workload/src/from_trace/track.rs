@@ -56,7 +56,7 @@ pub(super) struct Track {
     seats: Vec<Seat>,
     pub cores: Cores,
     /// The time between two ticks, where known.
-    pub tick: Option<Nanos>,
+    tick: Option<Nanos>,
     start: Nanos,
     lossy: bool,
     wakings: bool,

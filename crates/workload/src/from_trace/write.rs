@@ -98,8 +98,7 @@ impl ModelBuilder {
                 Begin::Forked { by, .. } if kept[by as usize] => (0, 0, None),
                 _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
-            let (own, period) = (ix as TaskIx, task.wakes.period());
-            let tick = self.track().tick.filter(|_| task.phases.follow_ticks(task.wakes.all));
+            let (own, period, tick) = (ix as TaskIx, task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
