@@ -92,17 +92,27 @@ BARS = [
 MEDIAN_WAIT = 0.05
 
 
+def name(load: str) -> str:
+    """Name a load: one of LOADS, or the workload file of another."""
+    return LOADS.get(load, Path(load).stem)
+
+
+def file(load: str) -> str:
+    """Name the workload file of a load."""
+    return str(HERE / "accuracy" / f"{load}.json") if load in LOADS else load
+
+
 def record(load: str, where: argparse.Namespace, out: Path, on: str, seed: int = 1) -> None:
     """Record a load."""
     command = [where.schedlab, "exec", "--force", "-o", str(out)]
     if on != "live":
-        workload = MESSAGING if load == "messaging" else str(HERE / "accuracy" / f"{load}.json")
-        command += [workload, "--on", on, "--machine", where.machine, "--deterministic", "--seed", str(seed)]
+        command += [MESSAGING if load == "messaging" else file(load)]
+        command += ["--on", on, "--machine", where.machine, "--deterministic", "--seed", str(seed)]
         command += ["--duration", where.duration]
     elif load in COMMANDS:
         command += ["--", *COMMANDS[load]]
     else:
-        command += [str(HERE / "accuracy" / f"{load}.json"), "--duration", where.duration]
+        command += [file(load), "--duration", where.duration]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "DIR": str(out.parent)})
 
 
@@ -136,7 +146,7 @@ def table(found: dict[str, Found]) -> str:
     """Format the errors as a Markdown table."""
     lines = ["| load | " + " | ".join(bar.title for bar in BARS) + " |", "|---" * (len(BARS) + 1) + "|"]
     for load, one in found.items():
-        lines.append(f"| {LOADS[load]} | " + " | ".join(cell(bar, one) for bar in BARS) + " |")
+        lines.append(f"| {name(load)} | " + " | ".join(cell(bar, one) for bar in BARS) + " |")
     counts = [sum(met(bar, one) for one in found.values()) for bar in BARS]
     lines.append("| within the bound | " + " | ".join(f"{count} of {len(found)}" for count in counts) + " |")
     waits = [abs(one["errors"]["wait"]) for one in found.values() if one["errors"]["wait"] is not None]
@@ -158,7 +168,7 @@ def put(page: str, name: str, text: str) -> str:
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("loads", nargs="*", help=f"which of {', '.join(LOADS)}; default: all")
+    parser.add_argument("loads", nargs="*", help=f"which of {', '.join(LOADS)}, or files; default: all of these")
     parser.add_argument("--on", default="live", help="live, this kernel, or vm:KERNEL, a deterministic guest of it")
     parser.add_argument("--against", help="another vm:KERNEL: predict each of the two from recordings of the other")
     parser.add_argument("--repeats", type=int, default=2, help="with --against: how often each load is recorded")
@@ -170,8 +180,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}, or {WHATIF.name}")
     where = parser.parse_args()
     where.loads = where.loads or list(LOADS)
-    if unknown := sorted({*where.loads} - {*LOADS}):
-        parser.error(f"no load is called {unknown[0]!r}; there are {', '.join(LOADS)}")
+    if unknown := sorted(load for load in {*where.loads} - {*LOADS} if not Path(load).is_file()):
+        parser.error(f"no load and no file is called {unknown[0]!r}; there are {', '.join(LOADS)}")
+    if where.write and not {*where.loads} <= {*LOADS}:
+        parser.error("the tables have no place for other loads: leave out --write")
     if where.against and not (where.on.startswith("vm:") and where.against.startswith("vm:")):
         parser.error("--against compares two guests: --on vm:debian-6.1 --against vm:debian-6.12")
     return where
@@ -181,12 +193,12 @@ def as_recorded(where: argparse.Namespace, folder: Path) -> str:
     """Record the loads, simulate their models, and format the errors."""
     found: dict[str, Found] = {}
     for load in where.loads:
-        recording = folder / f"{load}.arrows"
+        recording = folder / f"{Path(load).stem}.arrows"
         begin = time.monotonic()
         if not where.recorded:
             record(load, where, recording, where.on)
         found[load] = validate(recording, where)
-        print(f"{load}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+        print(f"{name(load)}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
     return table(found)
 
 
@@ -205,14 +217,14 @@ def predicted(where: argparse.Namespace, folder: Path) -> str:
                 across.ask(where.schedlab, made[here, seed], made[there, seed], profile(there)) for seed in seeds(where)
             ]
             direction = f"{here.removeprefix('vm:')} to {there.removeprefix('vm:')}"
-            scores[direction, LOADS[load]] = across.score(across.merged(pairs).values())
+            scores[direction, name(load)] = across.score(across.merged(pairs).values())
         print(f"{load} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
     return across.table(scores)
 
 
 def recording_of(folder: Path, load: str, on: str, seed: int) -> Path:
     """Name the file of one of a load's recordings under two kernels."""
-    return folder / f"{load}-{on.rpartition('/')[2].removeprefix('vm:')}-{seed}.arrows"
+    return folder / f"{Path(load).stem}-{on.rpartition('/')[2].removeprefix('vm:')}-{seed}.arrows"
 
 
 def seeds(where: argparse.Namespace) -> range:
