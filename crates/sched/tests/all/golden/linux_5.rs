@@ -1,11 +1,11 @@
 //! What 5.10 and 5.15 share with 4.1, what with 6.1, and what with neither.
 
 use crate::support::registry::releases;
-use crate::support::{MS, bare, exactly, forever, hog, simulate};
+use crate::support::{MS, bare, exactly, forever, hog, once, pinned, run, simulate};
 use schedlab_base::v;
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{Kernel, find};
-use schedlab_sim::program::{Load, Op, TaskSpec};
+use schedlab_sim::program::{Load, Op, Setting, Start, TaskSpec};
 
 fn has(kernel: &Kernel, names: &[&str]) -> Vec<bool> {
     names.iter().map(|name| kernel.tunable(name).is_some()).collect()
@@ -59,5 +59,22 @@ fn no_two_releases_from_4_1_to_6_1_are_the_same() {
         for (other, others) in &runs[..i] {
             assert!(events != others, "{kernel} and {other} are the same");
         }
+    }
+}
+
+/// Six tasks bind themselves to CPUs 2 and 3 for 5 ms of work each and may run anywhere then, beside one that stays on
+/// CPU 0. CPU 1, the only idle one, updates its load each 32 ms, which must not put off its next
+/// balancing: `nohz.next_balance` changes only if some other idle CPU says when it is due (`update_next_balance`).
+#[test]
+fn the_only_idle_cpu_is_balanced_again() {
+    let settings = [vec![2, 3], vec![0, 1, 2, 3]].map(|cpus| Setting { cpus: Some(cpus), ..Setting::default() });
+    let program = vec![Op::Set(0), run(5), Op::Set(1), run(10_000)];
+    let many = (0..6).map(|n| once(&format!("many-{n}"), program.clone()));
+    let tasks = std::iter::once(pinned(hog("alone", 0), 0)).chain(many).collect();
+    let load = Load { tasks, settings: settings.into(), start: Start::Threads, ..Load::default() };
+    for kernel in ["linux-5.10", "linux-5.15", "linux-6.1"] {
+        let accounts = simulate(kernel, &bare("4"), &load, &[("hz", "250".into())], 1_000 * MS);
+        let busy: u64 = accounts.names.iter().map(|name| accounts.named(name).run).sum();
+        assert!(busy > 3_900 * MS, "{kernel}: {busy}");
     }
 }

@@ -15,7 +15,8 @@ impl<Q: Queues> Work<'_, Q> {
     /// (7a82e5f52a35, "sched/fair: Merge for each idle cpu loop of ILB").
     pub(super) fn balance_idle(&mut self, this: CpuId, balances: bool, stats: bool) {
         let now = self.cx.jiffies();
-        let mut next = now + 60 * self.b.hz();
+        let never = now + 60 * self.b.hz();
+        let mut next = never;
         let mut blocked = false;
         if stats {
             self.b.nohz.blocked = false;
@@ -46,13 +47,16 @@ impl<Q: Queues> Work<'_, Q> {
             }
             next = next.min(self.b.of_cpu[cpu as usize].next_balance);
         }
-        self.b.nohz.next_balance = next;
+        // As long as `this` is apart and the only idle CPU, updating its load says nothing about the next balancing.
+        if next < never {
+            self.b.nohz.next_balance = next;
+        }
         if apart {
             blocked |= stats && self.q.decay_blocked(self.cx, this);
             if balances {
                 self.rebalance(this, Idleness::Idle);
                 let own = self.b.of_cpu[this as usize].next_balance;
-                self.b.nohz.next_balance = next.min(own);
+                self.b.nohz.next_balance = self.b.nohz.next_balance.min(own);
             }
         }
         if stats {
