@@ -3,8 +3,8 @@
 use crate::jobs::Jobs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Nanos, Result, parse_duration};
-use schedlab_experiment::backend;
+use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_experiment::backend::{self, Real};
 use schedlab_experiment::fidelity::{Question, compare, loads, markdown, steps, table};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let default = [if live { "host" } else { "1" }.to_owned()];
     let machines = if args.machine.is_empty() { &default[..] } else { &args.machine };
     let question = Question {
-        kernels: args.on.iter().map(|on| backend::real(on, args.deterministic)).collect::<Result<_>>()?,
+        kernels: args.on.iter().map(|on| kernel(on, args.deterministic)).collect::<Result<_>>()?,
         machines: machines.iter().map(|spec| schedlab_machine::load(spec)).collect::<Result<_>>()?,
         loads: args.load,
         workloads: args.workload.iter().map(|spec| schedlab_workload::load(spec)).collect::<Result<_>>()?,
@@ -88,6 +88,15 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         target.write_and_say(markdown(&fidelity).as_bytes(), ui)?;
     }
     Ok(ExitCode::from(u8::from(!fidelity.is_met())))
+}
+
+/// The real kernel that `--on` names; simulations are what it is compared with.
+fn kernel(on: &str, deterministic: bool) -> Result<Box<dyn Real>> {
+    if on.starts_with("sim:") {
+        let error = Error::input(format!("--on {on}: a real kernel is compared with the simulator"));
+        return Err(error.mend("write --on live or --on vm:debian-6.12; a profile follows from that kernel's release"));
+    }
+    backend::real(on, deterministic)
 }
 
 fn list(ui: &Ui) -> ExitCode {

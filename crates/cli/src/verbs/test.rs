@@ -92,6 +92,10 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             .key("--set")
             .mend(mend));
     }
+    if subject.backend.real_kernel().is_none() {
+        // What no test could set is said once, and not as a fault of a test.
+        subject.profile.values(&schedlab_machine::load("up")?, &args.set)?;
+    }
     let target = |path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(path, args.force)).transpose();
     let (page, junit) = (target(&args.output)?, target(&args.junit)?);
     args.keep.as_deref().map_or(Ok(()), is_free)?;

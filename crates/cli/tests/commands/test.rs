@@ -183,7 +183,7 @@ fn names_that_are_not_there_are_refused() {
         ("--on smi", "--on smi: no such backend"),
         ("--on live --set hz=100", "--set: is not done on a live kernel"),
         ("--noise 101", "--noise: 101 is no percentage"),
-        ("--set base_slise_ns=3", "did you mean"),
+        ("--set base_slise_ns=3", "schedlab: --set base_slise_ns: no such tunable; did you mean \"base_slice_ns\""),
         ("--show fair", "\"fair\" is no test of the battery"),
     ] {
         let out = schedlab(
