@@ -191,7 +191,7 @@ fn calibrated(
         costs.remote_idle_exit_ns = remote;
     }
     (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
-    if kernel.smt_is_free() {
+    if kernel.smt_is_free() && machine.threads() > 1 {
         costs.smt_loss_percent = 0;
     }
     Ok((setup, remarks))
