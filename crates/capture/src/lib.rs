@@ -36,5 +36,5 @@ pub use procfs::available_kib;
 pub use recorder::{Ending, Output, Progress, Recorded, Recorder};
 pub use runnable::{Runnable, RunnableTask, online};
 pub use sched_attr::SchedAttr;
-pub use sys::{Signal, Signals};
+pub use sys::{Signal, Signals, tick};
 pub use tracefs::Tracefs;

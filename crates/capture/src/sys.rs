@@ -75,7 +75,8 @@ pub(crate) fn monotonic() -> Nanos {
 }
 
 /// The resolution of the coarse clocks, which advance with each tick.
-pub(crate) fn tick() -> Option<Nanos> {
+#[must_use]
+pub fn tick() -> Option<Nanos> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live timespec.
     let done = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };

@@ -20,7 +20,7 @@ fn timespec(time: Nanos) -> libc::timespec {
 
 fn clock(id: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec; both clocks that are read here always exist.
+    // SAFETY: the pointer is to a live timespec; the clocks that are read here always exist.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
 }
@@ -30,12 +30,9 @@ pub(crate) fn monotonic() -> Nanos {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// The time of the last tick by the monotonic clock, and the time between two ticks.
+/// The time of the last tick by the monotonic clock, and the time between two ticks, or 1 ns if that is not known.
 fn last_tick() -> (Nanos, Nanos) {
-    let mut every = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec. The clock is one that every Linux has.
-    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut every) };
-    (clock(libc::CLOCK_MONOTONIC_COARSE), every.tv_nsec.max(1).cast_unsigned())
+    (clock(libc::CLOCK_MONOTONIC_COARSE), schedlab_capture::tick().unwrap_or(1))
 }
 
 /// The time of the tick with which a timeout of this length ends if it begins now.

@@ -168,7 +168,14 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn jiffies(&self) -> u64 {
-        if self.now < self.tick_first { 0 } else { (self.now - self.tick_first) / self.tick_period + 1 }
+        self.jiffies_at(self.now)
+    }
+
+    /// Returns the number of ticks until a time, its own tick included.
+    #[inline]
+    #[must_use]
+    pub fn jiffies_at(&self, time: Nanos) -> u64 {
+        if time < self.tick_first { 0 } else { (time - self.tick_first) / self.tick_period + 1 }
     }
 
     /// Returns the time between two ticks.

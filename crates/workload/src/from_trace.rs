@@ -51,8 +51,8 @@ use costs::CostsSeen;
 use groups::Groups;
 use life::Task;
 use schedlab_base::{
-    AffinityRecord, CpuPlace, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT,
-    Sink, TaskRecord, Tid,
+    AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
+    TaskRecord, Tid,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::Token;
@@ -97,7 +97,6 @@ type Watching = (Selected<Track>, (Selected<Seen>, CostsSeen));
 #[derive(Debug)]
 pub struct ModelBuilder {
     replay: Replay<Watching>,
-    cpus: Vec<CpuPlace>,
     /// Whether the model is of a part of the trace.
     of_part: bool,
     chosen: Option<Chosen>,
@@ -133,16 +132,15 @@ impl ModelBuilder {
     /// A builder that holds at most about `most_tokens` bursts, blocks and wake-ups.
     #[must_use]
     pub fn with_bound(meta: &Meta, part: Part, most_tokens: usize) -> Self {
-        let cpus: Vec<_> = meta.cpus.iter().filter(|place| place.cpu < MAX_CPUS).cloned().collect();
         let of_part = part.from > 0 || part.to < Nanos::MAX || part.tasks.is_some();
         let chosen = part.tasks.clone();
         let hz = meta.system.as_ref().and_then(|system| system.hz).filter(|hz| *hz > 0);
         let tick = hz.map(|hz| 1_000_000_000 / Nanos::from(hz));
-        let track = Selected::new(part.clone(), Kept::Story, Track::new(Cores::new(&cpus, SMT_LOSS_PERCENT), tick));
+        let track =
+            Selected::new(part.clone(), Kept::Story, Track::new(Cores::new(&meta.cpus, SMT_LOSS_PERCENT), tick));
         let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self {
             replay: Replay::new(meta, (track, (seen, CostsSeen::default()))),
-            cpus,
             of_part,
             chosen,
             names: HashMap::new(),
@@ -161,7 +159,7 @@ impl ModelBuilder {
     /// [`SMT_LOSS_PERCENT`]. The simulation of the workload must lose as much. Called before there are events.
     #[must_use]
     pub fn with_smt_loss(mut self, percent: u64) -> Self {
-        self.replay.observer.0.inner.cores = Cores::new(&self.cpus, percent);
+        self.replay.observer.0.inner.cores = Cores::new(&self.recorded.cpus, percent);
         self
     }
 

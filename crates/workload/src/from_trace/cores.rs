@@ -3,6 +3,7 @@
 //! one is slowed down again: so it is written down as the work that it was.
 
 use schedlab_base::{CpuId, CpuPlace, Nanos, SmtSpeeds};
+use schedlab_track::MAX_CPUS;
 use std::collections::BTreeMap;
 
 /// A CPU of a core with siblings.
@@ -38,9 +39,9 @@ impl Cores {
     /// The cores of a machine with these CPUs.
     pub(super) fn new(cpus: &[CpuPlace], loss_percent: u64) -> Self {
         let mut cores: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
-        cpus.iter().for_each(|place| cores.entry(place.core).or_default().push(place.cpu));
         let (mut capacity, mut threads) = (Vec::new(), Vec::new());
-        for place in cpus {
+        for place in cpus.iter().filter(|place| place.cpu < MAX_CPUS) {
+            cores.entry(place.core).or_default().push(place.cpu);
             let at = place.cpu as usize;
             capacity.resize(capacity.len().max(at + 1), 0);
             capacity[at] = place.capacity;

@@ -4,6 +4,7 @@
 
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
 use super::timeouts::in_ticks;
+use crate::write::name_of;
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
 use schedlab_base::Nanos;
 use std::collections::BTreeSet;
@@ -201,7 +202,7 @@ impl Writer<'_> {
         }
         let step = |(n, what)| {
             let sync = matches!(&what, Action::SemPost(name) if self.voice.sync.contains(name.as_str()));
-            Step { key: format!("{}{n}", event_name(&what)), line: 0, what, sync }
+            Step { key: format!("{}{n}", name_of(&what)), line: 0, what, sync }
         };
         let events = actions.into_iter().enumerate().map(step).collect();
         let name = format!("p{}", self.phases.len());
@@ -222,18 +223,6 @@ pub(super) fn on_and_on(before: &[Phase], rounds: Option<&[Token]>, voice: &Voic
     let cpus = before.last().and_then(|phase| phase.props.cpus.clone());
     let props = Props { cpus, ..Props::default() };
     works.then(|| Phase { name: format!("p{}", before.len()), loops: None, events, props })
-}
-
-fn event_name(action: &Action) -> &'static str {
-    match action {
-        Action::Run(_) => "run",
-        Action::Timer { .. } => "timer",
-        Action::Timeout(_) => "x-timeout",
-        Action::SemWait(_) => "sem_wait",
-        Action::SemPost(_) => "sem_post",
-        Action::Fork(_) => "fork",
-        _ => "sleep",
-    }
 }
 
 #[cfg(test)]

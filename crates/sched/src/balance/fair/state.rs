@@ -295,12 +295,6 @@ impl Balancer {
         self.of_cpu[cpu as usize].busy_since
     }
 
-    /// How many ticks there have been at a time.
-    #[must_use]
-    pub fn ticks_until(&self, time: Nanos) -> u64 {
-        if time < self.tick_first { 0 } else { (time - self.tick_first) / self.tick_period + 1 }
-    }
-
     /// Whether a CPU that could give this one a task may have several. With partitions, of which each sees only its own
     /// CPUs, that is assumed: balancing then finds out.
     pub(super) fn is_overloaded(&self) -> bool {

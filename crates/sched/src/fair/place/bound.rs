@@ -44,7 +44,7 @@ impl Select<'_> {
         let left = &mut self.places.time_left[here as usize];
         let since = balancer.busy_since(here);
         if left.since != since {
-            *left = TimeLeft { since, ns: balancer.avg_idle(here) / 2, tick: balancer.ticks_until(since) };
+            *left = TimeLeft { since, ns: balancer.avg_idle(here) / 2, tick: cx.jiffies_at(since) };
         }
         left.ns = left.ns.checked_shr((cx.jiffies() - left.tick) as u32).unwrap_or(0);
         left.tick = cx.jiffies();

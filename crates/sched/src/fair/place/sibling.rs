@@ -174,14 +174,12 @@ impl Select<'_> {
         let key = cpus[0] as usize;
         let (release, on) = (self.places.release, self.places.features);
         let by_util = SIS_UTIL.is_in(release) && on.sis_util;
-        // It came after 5.13, and went with 6.7.
+        // SIS_PROP went with 6.7.
         let by_cost = on.sis_prop && release < v(6, 7);
         let mut nr = if by_util {
             self.places.scan[key] + 1
-        } else if by_cost && release >= v(5, 14) {
-            self.scan_by_time_left(cx, ask.here, cpus.len() as u64)
         } else if by_cost {
-            self.scan_by_cost(ask.here, cpus.len() as u64)
+            self.scan_by_time_left(cx, ask.here, cpus.len() as u64)
         } else {
             u32::MAX
         };

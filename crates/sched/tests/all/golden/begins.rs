@@ -71,9 +71,8 @@ fn a_cpu_may_go_before_the_first_task_is_there() {
 /// migration; since then by `__set_task_cpu`, as guests of 6.1 and 6.12 show: no fork has one there.
 #[test]
 fn a_new_task_that_is_placed_elsewhere_has_migrated_until_4_8() {
-    let child = TaskSpec { ..hog("child", 0) };
     let parent = on(0, once("parent", vec![run(1), Op::Fork(0), run(50)]));
-    let load = Load { tasks: vec![parent], templates: vec![child], ..Load::default() };
+    let load = Load { tasks: vec![parent], templates: vec![hog("child", 0)], ..Load::default() };
     for kernel in KERNELS.iter().filter(|kernel| kernel.release.is_some_and(|release| release >= v2_6(26))) {
         let events = simulate(kernel.name, &bare("2"), &load, &[], 2_000_000).events;
         let new = |e: &schedlab_base::Event| match e.what {

@@ -63,8 +63,8 @@ fn no_two_releases_from_4_1_to_6_1_are_the_same() {
 }
 
 /// Six tasks bind themselves to CPUs 2 and 3 for 5 ms of work each and may run anywhere then, beside one that stays on
-/// CPU 0. CPU 1, the only idle one, updates its load each 32 ms, which must not put off its next
-/// balancing: `nohz.next_balance` changes only if some other idle CPU says when it is due (`update_next_balance`).
+/// CPU 0. CPU 1, the only idle one, updates its load each 32 ms, which must not put off its next balancing:
+/// `nohz.next_balance` changes only if some other idle CPU says when it is due (`update_next_balance`).
 #[test]
 fn the_only_idle_cpu_is_balanced_again() {
     let settings = [vec![2, 3], vec![0, 1, 2, 3]].map(|cpus| Setting { cpus: Some(cpus), ..Setting::default() });
