@@ -120,7 +120,7 @@ pub(super) fn hotplug(workload: &Workload, machine: &Machine) -> Result<Vec<Hotp
     workload.hotplug.iter().map(change).collect()
 }
 
-/// Refuses what a machine with isolated CPUs or partitions does not let a task do, and what is not simulated there.
+/// Refuses what a machine with isolated CPUs or partitions does not let a task do.
 pub(super) fn check_split(workload: &Workload, machine: &Machine) -> Result<()> {
     if !machine.is_split() {
         return Ok(());
@@ -128,10 +128,6 @@ pub(super) fn check_split(workload: &Workload, machine: &Machine) -> Result<()> 
     for task in &workload.tasks {
         let props = || std::iter::once(&task.props).chain(task.phases.iter().map(|phase| &phase.props));
         let key = |name: &str| format!("tasks.{}.{name}", task.name);
-        if props().any(|props| props.policy == Some(schedlab_workload::Policy::Deadline)) {
-            let what = "SCHED_DEADLINE is not simulated on a machine with isolcpus or partitions";
-            return Err(Error::input(what).key(key("policy")).mend("take another policy, or another machine"));
-        }
         for cpus in props().filter_map(|props| props.cpus.as_ref()) {
             let part = |cpu: &u32| machine.partitions.iter().position(|part| part.contains(cpu));
             if let Some(other) = cpus.iter().find(|cpu| part(cpu) != part(&cpus[0])) {

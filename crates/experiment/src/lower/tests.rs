@@ -185,8 +185,6 @@ fn tasks_keep_to_the_common_cpus_unless_they_name_others() {
         refused(r#"{"tasks": {"t": {"run": 1, "cpus": [0, 1]}}}"#),
         "tasks.t.cpus: CPUs 0 and 1 are in different partitions, and no cpuset has both; name CPUs of one partition"
     );
-    let deadline = r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 2, "dl-period": 9000}}}"#;
-    assert!(refused(deadline).contains("SCHED_DEADLINE is not simulated on a machine with isolcpus or partitions"));
 }
 
 #[test]

@@ -15,7 +15,7 @@
 //! on), the budget is cut to the share instead, and a task that wakes between its deadline and its next period waits
 //! for the period. `sched_yield()` gives up the rest of the budget. A task that leaves the class and returns before its
 //! 0-lag time keeps its budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
-//! `sched_rt_runtime_us / sched_rt_period_us` times the number of online CPUs. In 6.12 the server of each online CPU is
+//! `sched_rt_runtime_us / sched_rt_period_us` times the number of online CPUs of its root domain. In 6.12 the server of each online CPU is
 //! part of the sum (`total_bw`, `__dl_overflow`), which leaves 90%. A task whose affinity excludes an online CPU is
 //! also rejected. *GRUB* (4.13 on): a task with SCHED_FLAG_RECLAIM uses up its budget more slowly the more of the CPU's
 //! bandwidth is unreserved or inactive. A task that blocks stays active until its 0-lag time, when its budget would
@@ -34,7 +34,7 @@
 //! before, `HRTICK`): a [timer](super::hrtick) finds the budget used up.
 //!
 //! # Differences from the kernel
-//! There is one root domain, and no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's
+//! There is no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's
 //! capacity (4.13 on), never by its frequency. When a server stops, its bandwidth leaves `running_bw` at once and not
 //! at its 0-lag time. Servers stand still while there is no task above the fair class, when they could not change
 //! anything: a server that fair tasks keep busy always has 950 ms left until zero laxity. Along a chain of mutexes the
@@ -59,10 +59,11 @@ mod view;
 
 pub use bandwidth::Limits;
 pub(super) use queue::Next;
+use bandwidth::Promise;
 use queue::{Entity, Rq};
 pub use rules::{Grub, Rules, Yields};
 
-use super::spread::{Sizes, Turns};
+use super::spread::{Roots, Sizes, Turns};
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -87,10 +88,11 @@ pub struct Deadline {
     queues: Vec<Rq>,
     /// The runtime and period of the fair servers (6.12 on), in ns.
     server: Option<(Nanos, Nanos)>,
-    /// The bandwidth with which each task was admitted, in units of 2^-20; 0 if it is not in this class.
-    admitted: Vec<u64>,
+    /// What each task was promised; nothing if it is not in this class.
+    admitted: Vec<Promise>,
     turns: Turns,
     sizes: Sizes,
+    roots: Roots,
     /// Whether a timer ends budgets, and whether it is started anew for a task that is picked again.
     hrtick: (bool, bool),
 }
@@ -111,6 +113,7 @@ impl Deadline {
             admitted: Vec::new(),
             turns: Turns::default(),
             sizes: Sizes::new(machine, rules.by_capacity),
+            roots: Roots::new(machine),
             hrtick: (false, false),
         }
     }

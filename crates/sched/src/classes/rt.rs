@@ -39,7 +39,7 @@ mod rules;
 
 pub use rules::{Rejoin, Rules, Tunables};
 
-use super::spread::{Sizes, Turns};
+use super::spread::{Roots, Sizes, Turns};
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -95,6 +95,7 @@ pub struct RealTime {
     period_active: bool,
     turns: Turns,
     sizes: Sizes,
+    roots: Roots,
 }
 
 const PERIOD_TIMER: TimerId = ClassId::RealTime.timer(0);
@@ -119,6 +120,7 @@ impl RealTime {
             period_active: false,
             turns: Turns::default(),
             sizes: Sizes::new(machine, rules.by_capacity),
+            roots: Roots::new(machine),
         }
     }
 

@@ -90,3 +90,35 @@ impl Sizes {
         self.0.get(cpu as usize).copied()
     }
 }
+
+/// The root domains of a machine (`struct root_domain`): within one of them the classes above the fair one move tasks,
+/// lend run time and admit deadline tasks. A partition is one, the CPUs that are neither isolated nor in a partition are
+/// one, and so are the isolated CPUs together (`def_root_domain`).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roots(Box<[u32]>);
+
+impl Roots {
+    /// The root domains of a machine.
+    pub fn new(machine: &Machine) -> Self {
+        if !machine.is_split() {
+            return Self::default();
+        }
+        let isolated = 1 + machine.partitions.len() as u32;
+        let root = |cpu: &CpuId| match machine.partitions.iter().position(|part| part.contains(cpu)) {
+            Some(partition) => 1 + partition as u32,
+            None if machine.isolated.contains(cpu) => isolated,
+            None => 0,
+        };
+        Self(machine.cpus.iter().map(|cpu| root(&cpu.place.cpu)).collect())
+    }
+
+    /// The root domain of a CPU.
+    pub fn of(&self, cpu: CpuId) -> u32 {
+        self.0.get(cpu as usize).map_or(0, |root| *root)
+    }
+
+    /// Whether two CPUs are in the same root domain.
+    pub fn join(&self, one: CpuId, other: CpuId) -> bool {
+        self.of(one) == self.of(other)
+    }
+}

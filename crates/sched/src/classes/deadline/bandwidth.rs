@@ -28,6 +28,15 @@ pub(super) fn ratio(runtime: Nanos, period: Nanos) -> u64 {
     if period == 0 { 0 } else { ((u128::from(runtime) << SHIFT) / u128::from(period)) as u64 }
 }
 
+/// What a task was promised when it was admitted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Promise {
+    /// In units of 2^-20 of a CPU.
+    bw: u64,
+    /// The root domain by whose CPUs it was admitted.
+    root: u32,
+}
+
 impl Deadline {
     /// Sets a task's parameters from its attributes (`__setparam_dl`, `__dl_new_attr`).
     pub(super) fn set_parameters(&mut self, cx: &Core, p: TaskId) {
@@ -65,28 +74,37 @@ impl Deadline {
         if !sane || self.limits.periods.is_some_and(|(least, most)| period < least || period > most) {
             return Err(Refusal::Parameters);
         }
-        if self.limits.global.is_some() && (0..self.cpus).any(|c| cx.online(c) && !cx.task(p).allowed.contains(c)) {
+        let allowed = &cx.task(p).allowed;
+        let home = Some(cx.task(p).cpu).filter(|cpu| allowed.contains(*cpu)).or(allowed.first()).unwrap_or(0);
+        let root = self.roots.of(home);
+        if self.limits.global.is_some() && self.span(cx, root).any(|cpu| !allowed.contains(cpu)) {
             return Err(Refusal::Affinity);
         }
         if self.admitted.len() <= p as usize {
-            self.admitted.resize(p as usize + 1, 0);
+            self.admitted.resize(p as usize + 1, Promise::default());
         }
         // A task that has left this class keeps its old bandwidth reserved until its 0-lag time, so until then it
         // counts twice.
         let is_deadline = cx.task(p).attributes.policy == Policy::Deadline;
-        let old = if is_deadline { self.admitted[p as usize] } else { 0 };
+        let before = self.admitted[p as usize];
+        let old = if is_deadline && before.root == root { before.bw } else { 0 };
         let bw = ratio(new.runtime, period);
-        let given = self.promised(cx) - old + bw;
-        if self.limits.global.is_some() && self.allowance(cx) < given {
+        let given = self.promised(cx, root) - old + bw;
+        if self.limits.global.is_some() && self.allowance(cx, root) < given {
             return Err(Refusal::Bandwidth);
         }
-        self.admitted[p as usize] = bw;
+        self.admitted[p as usize] = Promise { bw, root };
         Ok(())
     }
 
-    /// The bandwidth that may be reserved in total: that of the online CPUs, scaled by capacity from 5.9 on.
-    fn allowance(&self, cx: &Core) -> u64 {
-        let cpus = (0..self.cpus).filter(|cpu| cx.online(*cpu));
+    /// The online CPUs of a root domain (`rd->span`).
+    fn span<'a>(&'a self, cx: &'a Core, root: u32) -> impl Iterator<Item = CpuId> + 'a {
+        (0..self.cpus).filter(move |cpu| cx.online(*cpu) && self.roots.of(*cpu) == root)
+    }
+
+    /// The bandwidth that may be reserved in a root domain: that of its online CPUs, scaled by capacity from 5.9 on.
+    fn allowance(&self, cx: &Core, root: u32) -> u64 {
+        let cpus = self.span(cx, root);
         if self.rules.constrained {
             let capacity: u64 = cpus.map(|cpu| u64::from(cx.machine().cpus[cpu as usize].place.capacity)).sum();
             (self.most() * capacity) >> 10
@@ -95,9 +113,14 @@ impl Deadline {
         }
     }
 
-    /// The reserved bandwidth of all tasks and servers (`total_bw`).
-    fn promised(&self, cx: &Core) -> u64 {
-        self.admitted.iter().sum::<u64>() + self.server_bw() * u64::from(cx.nr_online())
+    /// What is promised to the tasks of a root domain.
+    fn promises(&self, root: u32) -> impl Iterator<Item = u64> + '_ {
+        self.admitted.iter().filter(move |promise| promise.root == root).map(|promise| promise.bw)
+    }
+
+    /// The reserved bandwidth of all tasks and servers of a root domain (`total_bw`).
+    fn promised(&self, cx: &Core, root: u32) -> u64 {
+        self.promises(root).sum::<u64>() + self.server_bw() * self.span(cx, root).count() as u64
     }
 
     /// How much of `delta` ns a reclaiming task is charged (`grub_reclaim`).
@@ -106,7 +129,9 @@ impl Deadline {
         let servers = self.server_bw();
         let inactive = (rq.this_bw + servers).saturating_sub(rq.running_bw + self.server_running(cpu));
         // The unreserved part of the bandwidth that each CPU has for deadline tasks.
-        let promised = self.admitted.iter().map(|bw| bw / u64::from(self.cpus)).sum::<u64>() + servers;
+        let root = self.roots.of(cpu);
+        let cpus = (0..self.cpus).filter(|cpu| self.roots.of(*cpu) == root).count() as u64;
+        let promised = self.promises(root).map(|bw| bw / cpus).sum::<u64>() + servers;
         let extra = self.most().saturating_sub(promised);
         let (own, most) = (self.e(id).bw, self.most());
         // The inverse of `most`, in units of 2^-8.
@@ -177,7 +202,7 @@ impl Deadline {
         if cx.task(p).state == State::Dead || cx.task(p).attributes.policy != Policy::Deadline {
             self.detach(cx, p);
             if let Some(admitted) = self.admitted.get_mut(p as usize) {
-                *admitted = 0;
+                *admitted = Promise::default();
             }
         }
     }
@@ -229,7 +254,7 @@ mod tests {
         class.entities[1].bw = UNIT / 10;
         class.queues[0].this_bw = UNIT / 10 + UNIT * idle / 100;
         class.queues[0].running_bw = UNIT / 10;
-        class.admitted = vec![UNIT / 10, UNIT * idle / 100];
+        class.admitted = [UNIT / 10, UNIT * idle / 100].map(|bw| Promise { bw, root: 0 }).into();
         class.reclaimed(grub, 0, 1, 1_000_000)
     }
 

@@ -45,7 +45,8 @@ impl Deadline {
     /// `cpudl_find`).
     fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = self.e(self.entity(p)).deadline;
-        let fits = |c: &CpuId| cx.online(*c) && cx.task(p).allowed.contains(*c) && self.earliest(*c) > ours;
+        let reached = |c: CpuId| cx.online(c) && self.roots.join(c, cx.task(p).cpu) && cx.task(p).allowed.contains(c);
+        let fits = |c: &CpuId| reached(*c) && self.earliest(*c) > ours;
         let latest = (0..cx.nr_cpus()).filter(fits).map(|c| self.earliest(c)).max()?;
         let home = cx.task(p).cpu;
         let good = |c: CpuId| fits(&c) && self.earliest(c) == latest;
@@ -97,7 +98,7 @@ impl Deadline {
             return;
         }
         for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if self.waiting(from).nth(1).is_none() {
+            if !self.roots.join(from, cpu) || self.waiting(from).nth(1).is_none() {
                 continue;
             }
             sync(self, cx, from);

@@ -40,9 +40,10 @@ impl RealTime {
         true
     }
 
-    /// Borrows a part of the runtime that other CPUs have left (`do_balance_runtime`).
+    /// Borrows a part of the runtime that other CPUs of the root domain have left (`do_balance_runtime`).
     pub(super) fn borrow(&mut self, cx: &mut Core, cpu: CpuId) {
-        let weight = Nanos::from(cx.nr_online());
+        let lends = |cx: &Core, c: CpuId| cx.online(c) && self.roots.join(c, cpu);
+        let weight = (0..cx.nr_cpus()).filter(|c| lends(cx, *c)).count() as Nanos;
         if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime || weight < 2 {
             return;
         }

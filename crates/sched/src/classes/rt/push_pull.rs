@@ -43,11 +43,12 @@ impl RealTime {
     }
 
     /// The CPU whose highest priority is the lowest, if it is lower than that of `p`, of those that are big enough, or
-    /// of all if none is (`find_lowest_rq`, `cpupri_find_fitness`).
+    /// of all if none is in its root domain (`find_lowest_rq`, `cpupri_find_fitness`).
     fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = super::level(&cx.task(p).attributes);
         let fits = |c: &CpuId| {
-            cx.online(*c) && cx.task(p).allowed.contains(*c) && !self.deadline_runs(cx, *c) && self.highest(*c) > ours
+            let reached = cx.online(*c) && self.roots.join(*c, cx.task(p).cpu) && cx.task(p).allowed.contains(*c);
+            reached && !self.deadline_runs(cx, *c) && self.highest(*c) > ours
         };
         let big = |c: &CpuId| self.is_big_enough(cx, p, *c);
         let worst = |big: &dyn Fn(&CpuId) -> bool| {
@@ -107,7 +108,7 @@ impl RealTime {
             return;
         }
         for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if self.rq(from).nr == 0 {
+            if self.rq(from).nr == 0 || !self.roots.join(from, cpu) {
                 continue;
             }
             sync(self, cx, from);

@@ -1,23 +1,25 @@
 //! Isolated CPUs and cpuset partitions, which split the scheduling domains.
 
-use crate::support::{MS, bare, hog, simulate, threads};
-use schedlab_base::{CpuId, Payload, v, v2_6};
+use crate::support::registry::releases;
+use crate::support::{Accounts, MS, bare, hog, simulate, threads};
+use schedlab_base::{CpuId, Nanos, Payload, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sched::balance::domains::Fixes;
-use schedlab_sched::kernels::KERNELS;
-use schedlab_sim::program::{Load, TaskSpec};
+use schedlab_sched::kernels::{How, KERNELS, find};
+use schedlab_sim::program::{Load, Policy, TaskSpec};
 
 fn split(cpus: &str, isolated: &[u32], partitions: &[&[u32]]) -> Machine {
     let partitions = partitions.iter().map(|part| part.to_vec()).collect();
     Machine { isolated: isolated.to_vec(), partitions, ..bare(cpus) }
 }
 
+fn on(cpus: &[CpuId], mut task: TaskSpec) -> TaskSpec {
+    task.initial.cpus = Some(cpus.to_vec());
+    task
+}
+
 /// Three hogs that may use these CPUs, and two that may use CPUs 0 and 1.
 fn hogs(cpus: &[CpuId]) -> Load {
-    let on = |cpus: &[CpuId], mut task: TaskSpec| {
-        task.initial.cpus = Some(cpus.to_vec());
-        task
-    };
     let theirs = ["a", "b", "c"].map(|name| on(cpus, hog(name, 0)));
     let others = ["x", "y"].map(|name| on(&[0, 1], hog(name, 0)));
     threads(theirs.into_iter().chain(others).collect())
@@ -63,5 +65,64 @@ fn a_partition_is_balanced_by_itself() {
         let ran = |name| accounts.named(name).run / MS;
         assert!(ran("a") + ran("b") + ran("c") >= 7_990, "{}", kernel.name);
         assert!(["x", "y"].iter().all(|name| ran(name) >= 3_990), "{}", kernel.name);
+    }
+}
+
+fn fifo(name: &str, cpus: &[CpuId]) -> TaskSpec {
+    let mut task = on(cpus, hog(name, 0));
+    (task.initial.policy, task.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
+    task
+}
+
+/// A hog with this runtime in every 10 ms.
+fn deadline(name: &str, runtime: Nanos, cpus: &[CpuId]) -> TaskSpec {
+    let mut task = on(cpus, hog(name, 0));
+    (task.initial.policy, task.initial.dl) = (Some(Policy::Deadline), Some((runtime, 10 * MS, 10 * MS)));
+    task
+}
+
+#[test]
+fn real_time_tasks_are_pushed_within_their_root_domain() {
+    // The isolated CPUs 2 and 3 are one (`def_root_domain`), and CPUs 0 and 1 are another.
+    for kernel in releases(v(3, 10)..) {
+        let load = threads(vec![fifo("a", &[2, 3]), fifo("b", &[2, 3]), fifo("c", &[1, 2]), fifo("d", &[1, 2])]);
+        let unlimited = [("sched_rt_runtime_us", "-1".to_owned())];
+        let accounts = simulate(kernel, &split("4", &[2, 3], &[]), &load, &unlimited, 1_000 * MS);
+        let ran = |name| accounts.named(name).run / MS;
+        assert!(ran("a") >= 999 && ran("b") >= 999, "{kernel}: a {}, b {}", ran("a"), ran("b"));
+        assert_eq!((ran("c") + ran("d")).div_ceil(10), 100, "{kernel}: c {}, d {}", ran("c"), ran("d"));
+    }
+}
+
+#[test]
+fn deadline_tasks_are_admitted_by_the_cpus_of_their_root_domain() {
+    let machine = split("6", &[5], &[&[2, 3, 4]]);
+    let run = |kernel: &str, tasks: Vec<TaskSpec>| {
+        let kernel = find(kernel).expect("it is there");
+        let values = kernel.values(&machine, &[]).expect("they are the defaults");
+        let how = How { duration: Some(200 * MS), seed: 1, skip_ticks: true };
+        let mut accounts = Accounts::default();
+        let ran = kernel.simulate(&machine, &threads(tasks), &values, &how, &mut accounts);
+        accounts.finish(200 * MS);
+        ran.map(|_| accounts).map_err(|e| e.to_string())
+    };
+    // 1.8 CPUs in the common part, and 2.7 in the partition: 6.12 gives 90%.
+    let common = ["a", "b", "c"].map(|name| deadline(name, 6 * MS, &[0, 1]));
+    let apart = ["x", "y", "z"].map(|name| deadline(name, 9 * MS, &[2, 3, 4]));
+    let alone = deadline("i", 9 * MS, &[5]);
+    let all: Vec<_> = common.iter().chain(&apart).chain([&alone]).cloned().collect();
+    for kernel in releases(v(3, 18)..) {
+        let accounts = run(kernel, all.clone()).expect("there is room for all");
+        for (names, part) in [(["a", "b", "c"], 60), (["x", "y", "z"], 90), (["i"; 3], 90)] {
+            for name in names {
+                let ran = accounts.named(name).run / MS;
+                assert!(ran.abs_diff(2 * part) <= 10, "{kernel}: {name} ran for {ran} ms");
+            }
+        }
+        // Another tenth fits into the machine, but not into the partition; a CPU of the partition is too few.
+        let more = all.iter().cloned().chain([deadline("m", 2 * MS, &[2, 3, 4])]).collect();
+        assert!(run(kernel, more).err().expect("too much").contains("EBUSY"), "{kernel}");
+        let fewer = vec![deadline("f", 2 * MS, &[2, 3])];
+        assert!(run(kernel, fewer).err().expect("too few CPUs").contains("EPERM"), "{kernel}");
     }
 }
