@@ -27,7 +27,8 @@ impl Axis {
             (min, max) = (if zero && min == 0.0 { 0.0 } else { min - half }, max + half);
         }
         let step = step(max - min);
-        let (min, max) = ((min / step).floor() * step, (max / step).ceil() * step);
+        // Sums that should be round are so but for rounding.
+        let (min, max) = ((min / step + 1e-9).floor() * step, (max / step - 1e-9).ceil() * step);
         Self { min, max, from, to, step, log: false }
     }
 
@@ -121,6 +122,12 @@ mod tests {
         let axis = Axis::log([0.015, 86.0].into_iter(), (0.0, 4.0));
         assert_eq!(axis.ticks(), [0.01, 0.1, 1.0, 10.0, 100.0]);
         assert!((axis.at(1.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_sum_that_is_round_but_for_rounding_ends_the_axis() {
+        let axis = Axis::linear([100.0 + 1e-12].into_iter(), true, (0.0, 10.0));
+        assert_eq!(axis.ticks().last(), Some(&100.0));
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct ColumnChart {
     pub series: Vec<Columns>,
 }
 
+/// Of more series than these the legend has no names.
+const MOST_NAMES: usize = 12;
+
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 944.0;
@@ -45,7 +48,8 @@ const PLOT: f64 = 260.0;
 
 /// Draws the chart.
 pub fn columns(chart: &ColumnChart) -> String {
-    let labels: Vec<&str> = chart.series.iter().map(|s| s.label.as_str()).collect();
+    let named = if chart.series.len() > MOST_NAMES { 0 } else { chart.series.len() };
+    let labels: Vec<&str> = chart.series[..named].iter().map(|s| s.label.as_str()).collect();
     let places = lines::legend_places(&labels, (LEFT, RIGHT));
     let top = 16.0 + places.last().map_or(1.0, |(_, y)| y / 22.0 + 1.0) * 22.0;
     let bottom = top + PLOT;

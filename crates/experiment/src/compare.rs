@@ -29,6 +29,14 @@ impl<'a> Results<'a> {
         &self.runs[(kernel * points + point) * seeds + seed]
     }
 
+    /// The values of the tasks in the first seed's run of a kernel at a point, as a chart draws them.
+    #[must_use]
+    pub fn of_tasks(&self, chart: usize, kernel: usize, point: &Point) -> &'a [f64] {
+        let Some(point) = self.experiment.points.iter().position(|p| p == point) else { return &[] };
+        let found = self.run(kernel, point, 0).of_tasks.iter().find(|(index, _)| *index == chart);
+        found.map_or(&[], |(_, values)| values)
+    }
+
     /// An expression's number for one kernel at one point, for each seed that has one.
     #[must_use]
     pub fn numbers(&self, expr: &Expr, kernel: Option<usize>, point: &Point) -> Vec<f64> {

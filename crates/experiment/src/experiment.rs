@@ -15,7 +15,7 @@ pub use selection::Selection;
 pub use names::Names;
 
 use crate::expr::Expr;
-use crate::file::{ExpectationFile, ExperimentFile, Relation};
+use crate::file::{ChartFile, ExpectationFile, ExperimentFile, Relation};
 use crate::points::{self, Point};
 use crate::scalar::Scalar;
 use crate::tables::Tables;
@@ -212,6 +212,22 @@ impl Experiment {
     /// The point whose runs the report draws in full.
     pub(crate) fn shown_point(&self) -> usize {
         shown(&self.points, &[&self.file.show])
+    }
+
+    /// The values along a chart's parameter, each with its point; one without a value where it has no parameter.
+    pub(crate) fn along(&self, chart: &ChartFile) -> Vec<(Option<&Scalar>, Point)> {
+        let mut base = self.points[self.shown_point()].clone();
+        for (name, values) in chart.at.iter().filter(|(name, _)| chart.x.as_ref() != Some(name)) {
+            base.0.insert(name.clone(), values[0].clone());
+        }
+        let Some(x) = &chart.x else { return vec![(None, base)] };
+        let drawn = |value: &&Scalar| chart.at.get(x).is_none_or(|values| values.contains(value));
+        let point = |value: &Scalar| {
+            let mut point = base.clone();
+            point.0.insert(x.clone(), value.clone());
+            point
+        };
+        self.file.sweep[x].iter().filter(drawn).map(|value| (Some(value), point(value))).collect()
     }
 
     /// How reports call the kernel.

@@ -8,7 +8,7 @@ mod eval;
 mod functions;
 mod parse;
 
-pub use eval::{Scope, Selected, eval, eval_number};
+pub use eval::{Scope, Selected, eval, eval_list, eval_number};
 pub use functions::FUNCTIONS;
 pub use parse::parse;
 

@@ -111,6 +111,11 @@ impl Judged {
         side_by_side::comparisons(&self.experiment, &self.runs)
     }
 
+    /// How many runs its results are of.
+    pub(crate) fn runs_made(&self) -> usize {
+        self.runs.iter().filter(|run| !run.again).count()
+    }
+
     /// Whether no run depends on the seed.
     pub(crate) fn is_unseeded(&self) -> bool {
         self.experiment.file.seeds.len() > 1 && self.runs.iter().all(|run| run.unseeded)
@@ -189,7 +194,7 @@ impl Outcome {
                 "title": file.title,
                 "file": judged.experiment.document.file,
                 "verdict": judged.verdict,
-                "runs": judged.runs.len(),
+                "runs": judged.runs_made(),
                 "seeds": file.seeds,
                 "remarks": judged.remarks(),
                 "expectations": judged.rows,

@@ -13,7 +13,7 @@ pub use plan::{machine, plan};
 
 use crate::backend::{Backend, Request};
 use crate::experiment::{Experiment, HeatmapPlan};
-use crate::expr::{Problem, eval_number};
+use crate::expr::{Problem, eval_list, eval_number};
 use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
 use crate::parallel::on_threads;
@@ -54,12 +54,16 @@ pub struct RunResult {
     pub main: Option<MainFigures>,
     /// All of it, for the runs that the report draws.
     pub detail: Option<Box<Run>>,
+    /// The values of its tasks in the charts along a parameter, by index into the experiment's.
+    pub of_tasks: Vec<(usize, Vec<f64>)>,
     /// The heat maps drawn of it, by index into the experiment's.
     pub heats: Vec<(usize, Heat)>,
     /// Remarks on the workload, and what the backend remarked.
     pub notes: Vec<String>,
     /// The events were the same with another seed.
     pub unseeded: bool,
+    /// It is another result's run: that of another point, or of another seed that gives the same events.
+    pub again: bool,
     /// Its trace, if it was kept.
     pub trace: Option<PathBuf>,
 }
@@ -105,9 +109,11 @@ impl Job<'_> {
                 metrics: self.metrics(&run, point)?,
                 main: shown.then(|| MainFigures::of(&run)),
                 detail: (shown && self.is_first(seed)).then(|| Box::new(run.without_heats())),
+                of_tasks: if self.is_first(seed) { self.of_tasks(&run, point) } else { Vec::new() },
                 heats: run.heats.iter().filter(of_point).cloned().collect(),
                 notes: notes.clone(),
                 unseeded: false,
+                again: point != self.points[0],
                 trace: trace.clone(),
             });
         }
@@ -148,6 +154,20 @@ impl Job<'_> {
             metrics.insert(name.clone(), value);
         }
         Ok(metrics)
+    }
+
+    /// The values of the run's tasks in the charts along a parameter that are drawn at this point.
+    fn of_tasks(&self, run: &Run, point: usize) -> Vec<(usize, Vec<f64>)> {
+        let Experiment { points, tables, charts, file, .. } = self.experiment;
+        let scope = RunScope { run, point: &points[point], tables, stands_in: self.experiment.stands_in() };
+        let mut found = Vec::new();
+        for (index, (chart, file)) in charts.iter().zip(&file.charts).enumerate() {
+            let Some((expr, _)) = chart.tasks.as_ref().filter(|_| file.x.is_some()) else { continue };
+            if self.experiment.along(file).iter().any(|(_, at)| *at == points[point]) {
+                found.push((index, eval_list(expr, &scope)));
+            }
+        }
+        found
     }
 
     fn is_first(&self, seed: u64) -> bool {
@@ -220,7 +240,7 @@ pub fn run_all(
     done(repeated.len());
     for (job, k) in repeated {
         let mut same = results[&(job, 1)].clone();
-        same.0.iter_mut().for_each(|result| result.seed = seeds(job)[k]);
+        same.0.iter_mut().for_each(|result| (result.seed, result.again) = (seeds(job)[k], true));
         results.insert((job, k), same);
     }
     let mut by_job: Vec<Vec<RunResult>> = Vec::new();

@@ -58,6 +58,7 @@ impl Check<'_> {
         if let Some(x) = &file.x {
             self.parameter(&format!("{path}.x"), x)?;
         }
+        self.drawn_at(&format!("{path}.at"), file)?;
         for kernel in &file.kernels {
             self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names.kernels.iter().copied())?;
         }
@@ -82,6 +83,21 @@ impl Check<'_> {
         }
         let (y, error) = (optional("y", &file.y, names)?, optional("error", &file.error, names)?);
         Ok(Chart { y, error, groups, tasks, published })
+    }
+
+    /// Checks where a chart is drawn: at values of the sweep, one of each parameter but that along the x axis.
+    fn drawn_at(&self, path: &str, file: &ChartFile) -> Result<()> {
+        for (name, values) in &file.at {
+            let path = format!("{path}.{name}");
+            self.parameter(&path, name)?;
+            if let Some(value) = values.iter().find(|v| !self.file.sweep[name].contains(v)) {
+                return self.wrong(&path, format!("{value} is not among the sweep's"), "take one that is");
+            }
+            if values.len() != 1 && (values.is_empty() || file.x.as_ref() != Some(name)) {
+                return self.wrong(&path, "is one point of the chart", "give one value");
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn names<'n>(&'n self, tables: &'n Tables, metrics: bool) -> Names<'n> {
@@ -136,6 +152,9 @@ impl Check<'_> {
 fn needs(file: &ChartFile) -> Option<(&'static str, &'static str)> {
     let (x, y) = (file.x.is_some(), file.y.is_some());
     let (groups, tasks) = (!file.groups.is_empty(), file.tasks.is_some());
+    if tasks && !x && !file.at.is_empty() {
+        return Some(("at", "the tasks are those of the runs shown"));
+    }
     match file.kind {
         ChartKind::Lines if !x => Some(("x", "lines need a parameter along the x axis")),
         ChartKind::Lines if !y => Some(("y", "lines need an expression along the y axis")),
@@ -143,9 +162,10 @@ fn needs(file: &ChartFile) -> Option<(&'static str, &'static str)> {
         ChartKind::Bars if usize::from(x && y) + usize::from(groups) + usize::from(tasks) != 1 => {
             Some(("kind", "bars are of one of: x and y, groups, tasks"))
         }
-        ChartKind::Stacked | ChartKind::Pie if !groups || y || tasks => {
-            Some(("groups", "the parts are given as groups, and there is no y"))
+        ChartKind::Stacked if y || groups == tasks || tasks && !x => {
+            Some(("groups", "the parts are given as groups, or as tasks along x, and there is no y"))
         }
+        ChartKind::Pie if !groups || y || tasks => Some(("groups", "the parts are given as groups, and there is no y")),
         ChartKind::Points if !tasks || groups || x || y => Some(("tasks", "points are of tasks alone")),
         ChartKind::Shares if !tasks || groups || x || y => {
             Some(("tasks", "shares are of tasks: run_s with a name, such as run_s['hog-*']"))

@@ -15,6 +15,15 @@ pub trait Scope {
     fn value(&self, reference: &Reference, selected: &[Selected]) -> Result<Value, Problem>;
 }
 
+/// The numbers that an expression has, one or a list; none where it has no value.
+pub fn eval_list(expr: &Expr, scope: &dyn Scope) -> Vec<f64> {
+    match eval(expr, scope) {
+        Ok(Value::List(list)) => list,
+        Ok(Value::Number(one)) => vec![one],
+        _ => Vec::new(),
+    }
+}
+
 /// Evaluates to a number.
 ///
 /// # Errors

@@ -34,7 +34,8 @@ pub struct ChartFile {
     /// In place of `x` and `y`: figures side by side; of `stacked` and `pie`, the parts.
     #[serde(default)]
     pub groups: Vec<GroupFile>,
-    /// In place of `y`: an expression over the measures of a run with a value for each task, of the runs shown.
+    /// In place of `y`: an expression over the measures of a run with a value for each task, of the runs shown. Of
+    /// `stacked`, with `x`: the parts, of the first seed's run at each value of the parameter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<String>,
     /// Of points: each task's place along the x axis, like `tasks`; its number when left out.
@@ -43,6 +44,10 @@ pub struct ChartFile {
     /// The kernels drawn; all when left out.
     #[serde(default)]
     pub kernels: Vec<String>,
+    /// The values of the parameter along the x axis that are drawn, all when left out; of the other parameters the one
+    /// value at which it is drawn, those of `show` when left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at: BTreeMap<String, Vec<Scalar>>,
     /// A logarithmic y axis.
     #[serde(default)]
     pub log: bool,
@@ -60,7 +65,7 @@ pub enum ChartKind {
     Lines,
     /// Bars in groups: one group for each value of the parameter, figure or task, one bar a kernel.
     Bars,
-    /// One bar for each value of the parameter, the parts on top of each other; one drawing a kernel.
+    /// One bar for each value of the parameter, the parts or the tasks on top of each other; one drawing a kernel.
     Stacked,
     /// The parts of a whole; one drawing a kernel, and one of what was published.
     Pie,

@@ -71,7 +71,7 @@ fn source(page: &mut Page, judged: &Judged) {
         Some(text) => format!("of {} each", filled(judged, text)),
     };
     items.push(("machine", filled(judged, &file.machine)));
-    items.push(("runs", format!("{} {duration}, seed {}{unseeded}", judged.runs.len(), seeds.join(", "))));
+    items.push(("runs", format!("{} {duration}, seed {}{unseeded}", judged.runs_made(), seeds.join(", "))));
     let cells: String = items.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text))).collect();
     page.push(&format!("<dl>{cells}</dl>\n"));
 }

@@ -19,6 +19,8 @@ type Group = (Expr, Option<Expr>);
 struct Picture<'a> {
     judged: &'a Judged,
     results: Results<'a>,
+    /// The chart's index in the file.
+    index: usize,
     file: &'a ChartFile,
     chart: &'a Chart,
 }
@@ -26,13 +28,14 @@ struct Picture<'a> {
 /// Draws the file's charts.
 pub fn charts(page: &mut Page, judged: &Judged) {
     let experiment = &judged.experiment;
-    for (file, chart) in experiment.file.charts.iter().zip(&experiment.charts) {
-        let picture = Picture { judged, results: Results::new(experiment, &judged.runs), file, chart };
+    for (index, (file, chart)) in experiment.file.charts.iter().zip(&experiment.charts).enumerate() {
+        let picture = Picture { judged, results: Results::new(experiment, &judged.runs), index, file, chart };
         match file.kind {
             ChartKind::Lines => page.figure(&file.title, &picture.lines()),
             ChartKind::Bars if chart.tasks.is_some() => page.figure(&file.title, &picture.task_bars()),
             ChartKind::Bars => page.figure(&file.title, &picture.bars()),
             ChartKind::Points => page.figure(&file.title, &picture.task_points()),
+            ChartKind::Stacked if chart.tasks.is_some() => picture.several(page, &picture.stacked_tasks()),
             ChartKind::Stacked => picture.several(page, &picture.stacked()),
             ChartKind::Pie => picture.pies(page),
             ChartKind::Shares => picture.several(page, &picture.shares()),
@@ -51,21 +54,14 @@ impl Picture<'_> {
         self.judged.experiment.kernel_label(kernel)
     }
 
-    /// The point that is shown, with another value of the chart's parameter.
-    fn at(&self, value: Option<&Scalar>) -> Point {
-        let mut point = self.judged.experiment.points[self.judged.experiment.shown_point()].clone();
-        if let (Some(x), Some(value)) = (&self.file.x, value) {
-            point.0.insert(x.clone(), value.clone());
-        }
-        point
+    /// The values along the chart's parameter, each with its point; one without a value where there is none.
+    fn places(&self) -> Vec<(Option<&Scalar>, Point)> {
+        self.judged.experiment.along(self.file)
     }
 
-    /// The values along the chart's parameter; one without a value where there is none.
-    fn values(&self) -> Vec<Option<&Scalar>> {
-        match &self.file.x {
-            Some(x) => self.judged.experiment.file.sweep[x].iter().map(Some).collect(),
-            None => vec![None],
-        }
+    /// The point of a chart that has no parameter.
+    fn place(&self) -> Point {
+        self.places().swap_remove(0).1
     }
 
     fn axes(&self, x: &str) -> (String, String) {
@@ -90,7 +86,7 @@ impl Picture<'_> {
     fn line(&self, kernel: usize) -> Option<Line> {
         let expr = self.chart.y.as_ref()?;
         let points = self.along(expr, Some(kernel));
-        let places = || self.values().into_iter().filter_map(|v| Some((v?.number()?, self.at(v))));
+        let places = || self.places().into_iter().filter_map(|(value, at)| Some((value?.number()?, at)));
         let scatter: Vec<(f64, f64)> = places()
             .flat_map(|(x, at)| self.results.numbers(expr, Some(kernel), &at).into_iter().map(move |y| (x, y)))
             .collect();
@@ -112,8 +108,8 @@ impl Picture<'_> {
     /// The expression's values along the chart's parameter, the others as the shown point has them.
     fn along(&self, expr: &Expr, kernel: Option<usize>) -> Vec<(f64, f64)> {
         let one =
-            |value: Option<&Scalar>| Some((value?.number()?, self.results.number(expr, kernel, &self.at(value))?));
-        let mut points: Vec<(f64, f64)> = self.values().into_iter().filter_map(one).collect();
+            |(value, at): (Option<&Scalar>, Point)| Some((value?.number()?, self.results.number(expr, kernel, &at)?));
+        let mut points: Vec<(f64, f64)> = self.places().into_iter().filter_map(one).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
     }
@@ -150,7 +146,7 @@ impl Picture<'_> {
             series.push(published(label, groups.iter().map(of).collect()));
         }
         if self.chart.groups.iter().any(|(_, published)| published.is_some()) {
-            let of = |(_, expr): &Group| self.results.number(expr.as_ref()?, Some(0), &self.at(None));
+            let of = |(_, expr): &Group| self.results.number(expr.as_ref()?, Some(0), &self.place());
             series.push(published("published", self.chart.groups.iter().map(of).collect()));
         }
         let (x, y) = self.axes(self.file.x.as_deref().unwrap_or_default());
@@ -169,51 +165,50 @@ impl Picture<'_> {
     /// The groups of bars: the values of the parameter, or the figures that the file lists.
     fn groups(&self) -> Vec<(String, &Expr, Point)> {
         match &self.chart.y {
-            Some(y) => {
-                let of =
-                    |value: Option<&Scalar>| (value.map(ToString::to_string).unwrap_or_default(), y, self.at(value));
-                self.values().into_iter().map(of).collect()
-            }
+            Some(y) => self.places().into_iter().map(|(value, at)| (words(value), y, at)).collect(),
             None => {
                 let labels = self.file.groups.iter().map(|group| group.label.clone());
-                labels.zip(&self.chart.groups).map(|(label, (expr, _))| (label, expr, self.at(None))).collect()
+                labels.zip(&self.chart.groups).map(|(label, (expr, _))| (label, expr, self.place())).collect()
             }
         }
     }
 
     /// One drawing a kernel, and one of what was published.
     fn stacked(&self) -> Vec<String> {
-        let values = self.values();
+        let places = self.places();
         let published = self.chart.groups.iter().any(|(_, published)| published.is_some());
         let kernels = self.kernels().map(Some).chain(published.then_some(None));
         let drawing = |kernel: Option<usize>| {
             let series = self.file.groups.iter().zip(&self.chart.groups).map(|(group, (ours, theirs))| {
-                let number = |value: &Option<&Scalar>| match kernel {
-                    Some(kernel) => self.results.number(ours, Some(kernel), &self.at(*value)),
-                    None => self.results.number(theirs.as_ref()?, Some(0), &self.at(*value)),
+                let number = |(_, at): &(Option<&Scalar>, Point)| match kernel {
+                    Some(kernel) => self.results.number(ours, Some(kernel), at),
+                    None => self.results.number(theirs.as_ref()?, Some(0), at),
                 };
-                let values = values.iter().map(number).collect();
+                let values = places.iter().map(number).collect();
                 Columns { label: group.label.clone(), mark: Mark::Ours, values, ends: Vec::new() }
             });
-            let label = kernel.map_or("published", |kernel| self.label(kernel));
-            let (x, y) = self.axes(self.file.x.as_deref().unwrap_or_default());
-            columns(&ColumnChart {
-                title: format!("{}, {label}", self.file.title),
-                x: format!("{x} ({label})"),
-                y,
-                log: false,
-                stacked: true,
-                groups: values.iter().map(|v| v.map(ToString::to_string).unwrap_or_default()).collect(),
-                series: series.collect(),
-            })
+            self.pile(kernel.map_or("published", |kernel| self.label(kernel)), series.collect())
         };
         kernels.map(drawing).collect()
     }
 
+    /// One drawing of `stacked`.
+    fn pile(&self, label: &str, series: Vec<Columns>) -> String {
+        let (x, y) = self.axes(self.file.x.as_deref().unwrap_or_default());
+        columns(&ColumnChart {
+            title: format!("{}, {label}", self.file.title),
+            x: format!("{x} ({label})"),
+            y,
+            log: false,
+            stacked: true,
+            groups: self.places().iter().map(|(value, _)| words(*value)).collect(),
+            series,
+        })
+    }
+
     fn pies(&self, page: &mut Page) {
         let mut drawings = Vec::new();
-        for value in self.values() {
-            let at = self.at(value);
+        for (value, at) in self.places() {
             let place = match (&self.file.x, value) {
                 (Some(x), Some(value)) => format!(", {} {value}", self.file.x_label.as_deref().unwrap_or(x)),
                 _ => String::new(),
@@ -238,4 +233,9 @@ impl Picture<'_> {
         page.heading(&self.file.title);
         drawings.iter().for_each(|drawing| page.figure("", drawing));
     }
+}
+
+/// A value along a parameter, as it is written below the axis.
+fn words(value: Option<&Scalar>) -> String {
+    value.map(ToString::to_string).unwrap_or_default()
 }

@@ -58,8 +58,8 @@ pub mod server;
 mod view;
 
 pub use bandwidth::Limits;
-pub(super) use queue::Next;
 use bandwidth::Promise;
+pub(super) use queue::Next;
 use queue::{Entity, Rq};
 pub use rules::{Grub, Rules, Yields};
 

@@ -1,7 +1,7 @@
 //! Charts with a value for each task, of the runs that the report shows.
 
 use super::Picture;
-use crate::expr::{Expr, Value, eval};
+use crate::expr::{Expr, eval_list};
 use crate::figures::Run;
 use crate::measures::RunScope;
 use schedlab_chart::{ColumnChart, Columns, Layer, Line, LineChart, Mark, Span, columns, lines, stack};
@@ -19,11 +19,7 @@ impl<'a> Picture<'a> {
         let experiment = &self.judged.experiment;
         let (point, tables) = (&experiment.points[experiment.shown_point()], &experiment.tables);
         let scope = RunScope { run, point, tables, stands_in: experiment.stands_in() };
-        match eval(expr, &scope) {
-            Ok(Value::List(list)) => list,
-            Ok(Value::Number(one)) => vec![one],
-            _ => Vec::new(),
-        }
+        eval_list(expr, &scope)
     }
 
     /// A group of bars for each task, a bar for each kernel.
@@ -66,6 +62,24 @@ impl<'a> Picture<'a> {
         let (x, y) = self.axes("task");
         let drawn = self.runs().map(line).collect();
         lines(&LineChart { title: self.file.title.clone(), x, y, log: self.file.log, lines: drawn })
+    }
+
+    /// One drawing a kernel: a bar for each value of the parameter, the tasks on top of each other.
+    pub(super) fn stacked_tasks(&self) -> Vec<String> {
+        let places = self.places();
+        let drawing = |kernel: usize| {
+            let of = |at| self.results.of_tasks(self.index, kernel, at);
+            let bars: Vec<&[f64]> = places.iter().map(|(_, at)| of(at)).collect();
+            let most = bars.iter().map(|values| values.len()).max().unwrap_or(0);
+            let series = (0..most).map(|task| Columns {
+                label: format!("task {}", task + 1),
+                mark: Mark::Ours,
+                values: bars.iter().map(|values| values.get(task).copied()).collect(),
+                ends: Vec::new(),
+            });
+            self.pile(self.label(kernel), series.collect())
+        };
+        self.kernels().map(drawing).collect()
     }
 
     /// The share of each task in each window, in percent of what all of them had.
