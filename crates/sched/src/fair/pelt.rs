@@ -95,7 +95,8 @@ pub(super) struct Pelt {
     /// Whether the class of the running task matters: there have been tasks of other classes than fair, or the CPUs'
     /// capacities differ.
     mixed: bool,
-    /// The clocks of the CPUs if their capacities differ (5.1 on). Otherwise empty, and all averages use the time.
+    /// The clocks of the CPUs if their capacities differ, or once an interrupt has taken time (4.3 on). Otherwise empty,
+    /// and all averages use the time.
     clocks: Vec<WorkClock>,
 }
 
@@ -175,8 +176,13 @@ impl Pelt {
 
     /// Counts time that interrupts or the hypervisor take from a CPU.
     pub fn note_taken(&mut self, cpu: CpuId, (from, until): (Nanos, Nanos)) {
-        let clocks = (self.clock(cpu, from), self.clock(cpu, until));
-        self.above[cpu as usize].take(until - from, clocks);
+        self.above[cpu as usize].take(from, until);
+        if self.loads == Loads::All && self.on {
+            if self.clocks.is_empty() {
+                self.clocks = self.cpus.iter().map(|_| WorkClock::new(SCALE as u32)).collect();
+            }
+            self.clocks[cpu as usize].take(from, until);
+        }
     }
 
     /// Changes the load of a queue and of its group.

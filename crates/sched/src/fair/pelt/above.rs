@@ -1,4 +1,4 @@
-//! The CPU time that higher classes use, the capacity that they leave, and the clock of a small CPU's averages.
+//! The CPU time that higher classes use, the capacity that they leave, and the clock of a CPU's averages.
 //!
 //! # Rule
 //! | release | the time of real-time and deadline tasks |
@@ -14,7 +14,7 @@
 //! `scale_rt_capacity`).
 //!
 //! # Differences from the kernel
-//! The averages of tasks go on during an interrupt. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
+//! Before 4.3 the averages of tasks go on during an interrupt. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
 //!
 //! # Reference
 //! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
@@ -104,21 +104,21 @@ impl Above {
         self.runs = class;
     }
 
-    /// Counts `length` ns during which no task runs. `clocks` are the times of beginning and end by the clock of the
-    /// CPU's averages. What follows another without a gap prolongs it.
-    pub fn take(&mut self, length: Nanos, clocks: (Nanos, Nanos)) {
-        self.spent.sum += if self.spent.runs { 0 } else { length };
-        if clocks.0 > self.taken_until || self.taken_until == 0 {
-            self.irq = self.irq_at(clocks.0);
-            self.irq.steer(clocks.0, SCALE as f64);
+    /// Counts the time from `from` to `until`, during which no task runs. What follows another without a gap prolongs it.
+    pub fn take(&mut self, from: Nanos, until: Nanos) {
+        self.spent.sum += if self.spent.runs { 0 } else { until - from };
+        if from > self.taken_until || self.taken_until == 0 {
+            self.irq = self.irq_at(from);
+            self.irq.steer(from, SCALE as f64);
         }
-        self.taken_until = clocks.1;
+        self.taken_until = until;
     }
 
-    /// The average of interrupts as of `clock`, which goes on from there.
-    fn irq_at(&self, clock: Nanos) -> Average {
+    /// The average of interrupts as of `now`, which goes on from there. Its clock is the time, which interrupts do not
+    /// stop (`update_irq_load_avg`).
+    fn irq_at(&self, now: Nanos) -> Average {
         let mut irq = self.irq;
-        if self.taken_until > 0 && clock >= self.taken_until {
+        if self.taken_until > 0 && now >= self.taken_until {
             irq.steer(self.taken_until, 0.0);
         }
         irq
@@ -140,21 +140,26 @@ impl Above {
             return (capacity * self.spent.left(now, release) / SCALE).max(1);
         }
         let (rt, dl) = self.util(clock);
-        let irq = (self.irq_at(clock).at(clock) as u64).min(SCALE);
+        let irq = (self.irq_at(now).at(now) as u64).min(SCALE);
         (capacity.saturating_sub(rt + dl) * (SCALE - irq) / SCALE).max(1)
     }
 }
 
-/// The clock of a small CPU's averages (`rq_clock_pelt`, 5.1 on). While the CPU is busy, the clock is slower in
-/// proportion to its capacity, so that the work of a task counts as on the biggest CPU. When the CPU becomes idle, the
-/// clock catches up, unless the CPU was so busy that it would have had no idle time on the biggest CPU either.
+/// The clock of a CPU's averages (`rq_clock_pelt`, 5.1 on). It goes by a clock that stands during interrupts
+/// (`rq_clock_task`). While a small CPU is busy, it is slower in proportion to the capacity, so that the work of a task
+/// counts as on the biggest CPU. When the CPU becomes idle, the clock catches up, unless the CPU was so busy that it
+/// would have had no idle time on the biggest CPU either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkClock {
     capacity: u64,
     works: bool,
+    /// By the clock that stands during interrupts.
     since: Nanos,
     at: Nanos,
     lost: Nanos,
+    /// The time that interrupts have taken, with the one that ends at `until`.
+    taken: Nanos,
+    until: Nanos,
 }
 
 /// The utilisation from which a CPU counts as having no idle time. It is the minimum sum in
@@ -164,29 +169,41 @@ const FULL: f64 = 1024.0 * (47742.0 - 1024.0) / 47742.0 - 1.0;
 impl WorkClock {
     /// Creates the clock for a CPU of this capacity.
     pub fn new(capacity: u32) -> Self {
-        Self { capacity: capacity.into(), works: false, since: 0, at: 0, lost: 0 }
+        Self { capacity: capacity.into(), works: false, since: 0, at: 0, lost: 0, taken: 0, until: 0 }
     }
 
     /// The time by this clock, in ns.
     pub fn at(&self, now: Nanos) -> Nanos {
-        let passed = now - self.since;
+        let passed = self.untaken(now) - self.since;
         self.at + if self.works { passed * self.capacity / SCALE } else { passed }
+    }
+
+    /// The time without that of interrupts, in ns.
+    fn untaken(&self, now: Nanos) -> Nanos {
+        now.max(self.until) - self.taken
+    }
+
+    /// Counts the time from `from` to `until` as taken by an interrupt.
+    pub fn take(&mut self, from: Nanos, until: Nanos) {
+        let (stands, until) = (self.untaken(from), until.max(self.until));
+        (self.until, self.taken) = (until, until - stands);
     }
 
     /// Called when the CPU starts to run something.
     pub fn work(&mut self, now: Nanos) {
         if !self.works {
-            (self.at, self.since, self.works) = (self.at(now), now, true);
+            (self.at, self.since, self.works) = (self.at(now), self.untaken(now), true);
         }
     }
 
     /// Called when the CPU becomes idle with the utilisation `util`.
     pub fn idle(&mut self, now: Nanos, util: f64) {
         if self.works {
+            let untaken = self.untaken(now);
             if util >= FULL {
-                self.lost = now - self.at(now);
+                self.lost = untaken - self.at(now);
             }
-            (self.at, self.since, self.works) = (now - self.lost, now, false);
+            (self.at, self.since, self.works) = (untaken - self.lost, untaken, false);
         }
     }
 }
@@ -252,5 +269,23 @@ mod tests {
         clock.work(10_200);
         clock.idle(20_200, 1010.0);
         assert_eq!((clock.at(20_200), clock.at(20_300)), (15_200, 15_300));
+    }
+
+    #[test]
+    fn a_clock_stands_during_interrupts() {
+        let mut clock = WorkClock::new(1024);
+        clock.take(1_000, 1_300);
+        assert_eq!((clock.at(1_000), clock.at(1_200), clock.at(1_300), clock.at(2_000)), (1_000, 1_000, 1_000, 1_700));
+        // One that begins as another ends prolongs it.
+        clock.take(2_000, 2_100);
+        clock.take(2_100, 2_300);
+        assert_eq!((clock.at(2_050), clock.at(2_300), clock.at(2_400)), (1_700, 1_700, 1_800));
+        // The work of a CPU of half the capacity counts by half of the time that is left.
+        let mut small = WorkClock::new(512);
+        small.work(0);
+        small.take(100, 200);
+        assert_eq!((small.at(150), small.at(300)), (50, 100));
+        small.idle(300, 0.0);
+        assert_eq!(small.at(400), 300);
     }
 }
