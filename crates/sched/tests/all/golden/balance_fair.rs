@@ -275,3 +275,25 @@ fn a_new_task_goes_to_the_cpu_that_is_idle_longest() {
         assert_eq!((third(&[]), third(&["fix.overload_on_wakeup"])), (0, 80), "{kernel}");
     }
 }
+
+/// A package whose tasks are pinned to one CPU each counts as imbalanced once its idle CPU has looked for them in vain
+/// (`sd_parent->groups->sgc->imbalance`), and a new task then avoids it (`group_imbalanced` in `find_idlest_group`, 5.5
+/// on). With nothing pinned beside the parent both packages have one idle CPU, and the task stays with the parent.
+#[test]
+fn a_new_task_avoids_a_package_that_affinity_kept_uneven() {
+    use crate::support::run as work;
+    let first_of_child = |kernel: &str, beside: CpuId| {
+        let parent = on(once("parent", vec![work(20), Op::Fork(0), work(100)]), 0..1);
+        let tasks = vec![parent, on(hog("beside", 0), beside..beside + 1), on(hog("other", 0), 2..3)];
+        let load = Load { tasks, templates: vec![hog("child", 0)], start: Start::Threads, ..Load::default() };
+        let accounts = run(kernel, &bare("2x2"), &load, &[], 100);
+        let new = accounts.events.iter().find_map(|e| match e.what {
+            Payload::WakeupNew { tid: 4, target, .. } => Some(target),
+            _ => None,
+        });
+        new.expect("a child")
+    };
+    for kernel in releases(v(5, 5)..) {
+        assert_eq!((first_of_child(kernel, 0), first_of_child(kernel, 2)), (3, 1), "{kernel}");
+    }
+}
