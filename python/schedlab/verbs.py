@@ -114,7 +114,7 @@ def exec_(
     *,
     duration: Duration | None = None,
     seed: int = 1,
-    placement: str = "scheduler",
+    placement: str | None = None,
     buffer: str | None = None,
     on: str = "live",
     machine: PathLike | None = None,
@@ -128,8 +128,8 @@ def exec_(
 ) -> Trace:
     """Run a workload with real threads on this kernel or in a guest, and record it.
 
-    It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free: wherever
-    the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`) each. Raises `NotPermittedError` if a right
+    It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free, in place of
+    its own `x-placement`: wherever the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`) each. Raises `NotPermittedError` if a right
     is missing; the message names it.
 
     `on` is `"live"`, or `"vm:KERNEL"` for a guest (`"vm:debian-6.12"`), and what follows it is the guest's: its
@@ -453,6 +453,7 @@ def run(
     *,
     on: str = "sim",
     deterministic: bool = False,
+    placement: str | None = None,
     kernel: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
     repeats: int | None = None,
@@ -470,7 +471,8 @@ def run(
     (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an HTML file and a JUnit XML
     file to write, and `jobs` is the number of simulations to run at once. `keep` is a folder for the traces behind
     expectations that do not hold: for each, the column `look` of `Judgement.expectations` names a place in one of them.
-    `on` is `"sim"`, `"live"` or `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions. A real
+    `on` is `"sim"`, `"live"` or `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions. `placement`
+    (`"scheduler"`, `"cpu"`, `"numa"`) says where tasks run that the workload leaves free, as that of `exec_`. A real
     kernel is judged, and simulated beside: `Judgement.expectations` then has the columns `simulated`, `off_by` and
     `simulated_verdict`.
     """
@@ -480,6 +482,7 @@ def run(
     given = options(
         on=on,
         deterministic=deterministic,
+        placement=placement,
         kernel=kernel,
         only=only,
         repeats=repeats,

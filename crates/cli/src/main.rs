@@ -4,6 +4,7 @@ mod dispatch;
 mod jobs;
 mod kept;
 mod partial;
+mod placement;
 mod selection;
 mod setup;
 mod target;

@@ -132,6 +132,9 @@ pub struct WorkloadFile {
     /// rt-app's JSON itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline: Option<String>,
+    /// Where its tasks run that are bound nowhere, in place of its own `x-placement`: `scheduler`, `cpu` or `numa`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
 }
 
 /// A kernel and its settings.

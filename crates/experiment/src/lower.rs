@@ -4,6 +4,7 @@
 mod groups;
 mod interrupts;
 mod names;
+mod placement;
 mod program;
 mod progress;
 mod settings;
@@ -44,7 +45,7 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
     let mut lowering =
         Lowering { workload, machine, names, groups: Index::default(), sharers: Vec::new(), load: Load::default() };
     lowering.run()?;
-    Ok(lowering.load)
+    Ok(placement::placed(lowering.load, workload.global.placement, machine))
 }
 
 /// The load in the making.

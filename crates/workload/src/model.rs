@@ -91,6 +91,8 @@ pub struct Global {
     pub io_device: Option<String>,
     /// `x-start`.
     pub start: Start,
+    /// `x-placement`.
+    pub placement: Placement,
     /// `x-until`: the key of the task whose end ends the run.
     pub until: Option<String>,
 }
@@ -106,6 +108,7 @@ impl Default for Global {
             cumulative_slack: false,
             io_device: None,
             start: Start::Wake,
+            placement: Placement::Scheduler,
             until: None,
         }
     }
@@ -121,6 +124,29 @@ pub enum Start {
     Fork,
     /// Like `Fork`, but as threads, each with a full timeslice.
     Threads,
+}
+
+/// `x-placement`: who chooses where tasks run that are bound nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The kernel's scheduler.
+    #[default]
+    Scheduler,
+    /// Each task has a CPU of its own as long as there are any: nodes and caches in turn, a thread of each core first.
+    Cpu,
+    /// Each task has a node, in turn, and its memory comes from there.
+    Numa,
+}
+
+impl Placement {
+    /// All of them, by the names that files and commands use.
+    pub const WORDS: &[(&str, Self)] = &[("scheduler", Self::Scheduler), ("cpu", Self::Cpu), ("numa", Self::Numa)];
+
+    /// Its name in files and commands.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, placement)| *placement == self).map_or("scheduler", |(word, _)| word)
+    }
 }
 
 /// A scheduling policy.

@@ -3,8 +3,8 @@
 
 use crate::model::{MEM_BUFFER_SIZE, MEMORY_BOUND};
 use crate::{
-    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
-    Step,
+    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Placement, Policy,
+    Props, Start, Step,
 };
 use crate::{NO_SESSION, TaskDef, TimerMode, Validation, Workload};
 use schedlab_base::{Computing, Nanos};
@@ -121,6 +121,8 @@ fn global(global: &Global) -> Map<String, Value> {
         Start::Threads => Some("threads"),
     };
     put(&mut map, "x-start", start);
+    let placement = Some(global.placement).filter(|placement| *placement != Placement::Scheduler);
+    put(&mut map, "x-placement", placement.map(Placement::word));
     put(&mut map, "x-until", global.until.clone());
     map
 }

@@ -7,15 +7,15 @@ mod tables;
 use super::record::say_status;
 use super::stats::{By, of_rows, table::grouped, text};
 use super::vm::GuestArgs;
+use crate::placement::Placed;
 use crate::target::Target;
 use crate::ui::Ui;
-use clap::ValueEnum as _;
 use place::Place;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
 use schedlab_capture::{Ending, Progress, Recorded, Recorder};
 use schedlab_experiment::backend::Request;
-use schedlab_experiment::backend::live::{self, Placement};
-use schedlab_live::{Execution, Options, Runner};
+use schedlab_experiment::backend::live;
+use schedlab_live::{Execution, Runner};
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
 use serde::Serialize;
@@ -55,9 +55,8 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
-    /// Who chooses where tasks run that the workload leaves free.
-    #[arg(long, value_enum, default_value_t = PlacementArg::Scheduler)]
-    placement: PlacementArg,
+    #[command(flatten)]
+    placed: Placed,
     /// Run only: print what the tasks report about themselves, and record nothing.
     #[arg(long, conflicts_with_all = ["output", "buffer", "by", "all"])]
     no_record: bool,
@@ -90,40 +89,9 @@ impl Subject<'_> {
     }
 }
 
-/// Who chooses where tasks run.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PlacementArg {
-    /// The kernel's scheduler.
-    Scheduler,
-    /// Each task is bound to a CPU: nodes and caches in turn, one thread of each core first.
-    Cpu,
-    /// Each task is bound to a node, in turn, with its memory.
-    Numa,
-}
-
-impl From<PlacementArg> for Placement {
-    fn from(arg: PlacementArg) -> Self {
-        match arg {
-            PlacementArg::Scheduler => Self::Scheduler,
-            PlacementArg::Cpu => Self::Cpu,
-            PlacementArg::Numa => Self::Numa,
-        }
-    }
-}
-
-/// What is to be run: the workload on this machine, its tasks placed.
-fn plan(request: &Request, args: &Args) -> Result<(Options, Vec<String>)> {
-    let (mut options, notes) = live::plan(request)?;
-    Placement::from(args.placement).apply(&mut options.load, &request.machine);
-    Ok((options, notes))
-}
-
 /// The options that the same verb gets in a guest.
 fn inside(args: &Args) -> Vec<String> {
-    let buffer = args.buffer.map(|kib| ["--buffer".to_owned(), format!("{kib}K")]);
-    let name = args.placement.to_possible_value().map(|value| value.get_name().to_owned());
-    let placement = name.map(|name| ["--placement".to_owned(), name]);
-    buffer.into_iter().chain(placement).flatten().collect()
+    args.buffer.into_iter().flat_map(|kib| ["--buffer".to_owned(), format!("{kib}K")]).collect()
 }
 
 /// The JSON document.
@@ -156,7 +124,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         place.refuse_guest("-- COMMAND")?;
         return run_recorded(&Subject::Command(&args.command), &args, ui);
     };
-    let workload = schedlab_workload::load(name)?;
+    let mut workload = schedlab_workload::load(name)?;
+    workload.global.placement = args.placed.choice().unwrap_or(workload.global.placement);
     for warning in &workload.warnings {
         ui.note(warning);
     }
@@ -171,7 +140,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     };
     if args.no_record {
         place.refuse_guest("--no-record")?;
-        return run_only(&request, &args, ui);
+        return run_only(&request, ui);
     }
     run_recorded(&Subject::Workload(&request, &place), &args, ui)
 }
@@ -227,7 +196,7 @@ fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
             let ran = vm.record(request, &inside(args), open, &mut |text| ui.note(text));
             ran.map(|(_, inside)| (inside.recorded, Some(inside.execution), inside.notes))
         }
-        Subject::Workload(request, Place::Live) => plan(request, args).and_then(|(options, notes)| {
+        Subject::Workload(request, Place::Live) => live::plan(request).and_then(|(options, notes)| {
             // Nobody reads what a killed guest leaves.
             let quiet = schedlab_guest::agent::is_inside();
             let (_, recorded, execution) = live::record(request, options, args.buffer, quiet, open, show)?;
@@ -259,8 +228,8 @@ fn unnamed() -> Result<File> {
 }
 
 /// Runs without recording.
-fn run_only(request: &Request, args: &Args, ui: &Ui) -> Result<ExitCode> {
-    let (options, notes) = plan(request, args)?;
+fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
+    let (options, notes) = live::plan(request)?;
     let mut runner = Runner::new(options)?;
     runner.start()?;
     runner.wait()?;

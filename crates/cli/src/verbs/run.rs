@@ -2,6 +2,7 @@
 
 use crate::jobs::Jobs;
 use crate::kept;
+use crate::placement::Placed;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result};
@@ -38,6 +39,8 @@ pub struct Args {
     /// In guests: count time in instructions, so that equal runs give equal bytes.
     #[arg(long)]
     deterministic: bool,
+    #[command(flatten)]
+    placed: Placed,
     /// Run only this kernel, by its name in the file, its profile or its label; may be repeated.
     #[arg(short, long, value_name = "KERNEL")]
     kernel: Vec<String>,
@@ -84,6 +87,11 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let mut experiments = selection.apply(experiments)?;
     if let Some(repeats) = args.repeats {
         experiments.iter_mut().for_each(|experiment| experiment.file.seeds = (1..=u64::from(repeats)).collect());
+    }
+    if let Some(placement) = args.placed.choice() {
+        experiments
+            .iter_mut()
+            .for_each(|experiment| experiment.file.workload.placement = Some(placement.word().into()));
     }
     if let Some(folder) = &args.keep {
         kept::prepare(folder, args.force)?;

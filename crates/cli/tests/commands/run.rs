@@ -187,3 +187,27 @@ fn remarks_are_printed_and_the_report_names_the_command_that_made_it() {
     assert!(html.contains("inline:1: tasks.hog:") && html.contains("<nav"), "remarks and navigation");
     assert!(!html.contains("square root"), "heights are linear");
 }
+
+/// Three hogs on two CPUs take turns, unless each is bound to a CPU.
+#[test]
+fn tasks_that_are_free_are_placed_where_the_command_or_the_file_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = FILE.replace("\"up\"", "\"2\"").replace("\"instance\": 2", "\"instance\": 3");
+    let load = load.replace("spread(run_s)", "max(run_s) / min(run_s)");
+    let path = write(folder.path(), "hogs.toml", &load);
+    let spread = |args: &[&str]| {
+        let out = run(&[&[path.to_str().unwrap(), "--json"], args].concat());
+        let value: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON document");
+        value["experiments"][0]["results"][0]["values"][0].as_f64().expect("a number")
+    };
+    let free = spread(&[]);
+    let bound = spread(&["--placement", "cpu"]);
+    assert!(free < 1.5 && (1.95..2.05).contains(&bound), "{free} {bound}");
+    write(folder.path(), "hogs.toml", &load.replace("[workload]", "[workload]\nplacement = \"cpu\""));
+    assert_eq!(spread(&[]).to_bits(), bound.to_bits());
+    assert_eq!(spread(&["--placement", "scheduler"]).to_bits(), free.to_bits());
+    write(folder.path(), "hogs.toml", &load.replace("[workload]", "[workload]\nplacement = \"best\""));
+    let out = run(&[path.to_str().unwrap()]);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(stderr.contains("hogs.toml:") && stderr.contains("there is no placement \"best\""), "{stderr}");
+}

@@ -1,10 +1,8 @@
 //! This kernel as a backend: real threads run the workload while the kernel's scheduling is recorded.
 
 mod backend;
-mod placement;
 
 pub use backend::Live;
-pub use placement::Placement;
 
 use super::Request;
 use crate::lower::lower;

@@ -25,6 +25,7 @@ files! {
     "response-interactive"
     "response-crowd"
     "response-timer"
+    "response-slack"
     "response-pipe"
     "throughput-affinity"
     "throughput-barrier"

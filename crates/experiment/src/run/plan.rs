@@ -3,10 +3,11 @@
 use super::Job;
 use crate::experiment::Experiment;
 use crate::file::CostsChoice;
+use crate::points::Point;
 use schedlab_base::{Result, parse_duration};
 use schedlab_machine::tomltext::TomlText;
 use schedlab_machine::{Costs, Machine};
-use schedlab_workload::Workload;
+use schedlab_workload::{Placement, Workload};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,13 @@ pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
                 Ok(machine)
             })?;
             let spec = values.fill(workload_text(experiment));
-            let workload = cached(&mut workloads, spec, |spec| workload(experiment, spec))?;
+            let placement = placement(experiment, values)?;
+            let key = format!("{placement:?} {spec}");
+            let workload = cached(&mut workloads, key, |_| {
+                let mut workload = workload(experiment, &spec)?;
+                workload.global.placement = placement.unwrap_or(workload.global.placement);
+                Ok(workload)
+            })?;
             let (key, text) = match &described.duration {
                 Some(own) => (format!("kernels[{kernel}].duration"), Some(own)),
                 None => ("duration".to_owned(), file.duration.as_ref()),
@@ -84,6 +91,19 @@ pub fn machine(document: &TomlText, spec: &str) -> Result<Machine> {
         schedlab_machine::load(spec)
     };
     found.map_err(|e| document.error("machine", e.to_string()))
+}
+
+/// The placement that the file asks for at a point.
+fn placement(experiment: &Experiment, at: &Point) -> Result<Option<Placement>> {
+    let Some(text) = &experiment.file.workload.placement else { return Ok(None) };
+    let word = at.fill(text);
+    match Placement::WORDS.iter().find(|(known, _)| *known == word) {
+        Some((_, placement)) => Ok(Some(*placement)),
+        None => {
+            let error = experiment.document.error("workload.placement", format!("there is no placement \"{word}\""));
+            Err(error.mend("scheduler, cpu or numa"))
+        }
+    }
 }
 
 /// The one of the workload's keys that is given.

@@ -3,7 +3,7 @@
 use super::{Remarks, keys};
 use crate::json::Json;
 use crate::place::{At, Field, Fields};
-use crate::{Global, MEM_BUFFER_SIZE, Policy, Start, TaskDef};
+use crate::{Global, MEM_BUFFER_SIZE, Placement, Policy, Start, TaskDef};
 use schedlab_base::{Nanos, Result, nearest};
 
 pub(super) const POLICIES: &[(&str, Policy)] = &[
@@ -37,6 +37,7 @@ pub(super) fn read(fields: &Fields, remarks: &mut Remarks) -> Result<Global> {
         cumulative_slack: fields.read("cumulative_slack", Field::flag)?.unwrap_or(false),
         io_device: fields.read("io_device", |f| f.text().map(str::to_owned))?.filter(|path| path != "/dev/null"),
         start: fields.read("x-start", |f| f.word(STARTS))?.unwrap_or_default(),
+        placement: fields.read("x-placement", |f| f.word(Placement::WORDS))?.unwrap_or_default(),
         until: None,
     })
 }

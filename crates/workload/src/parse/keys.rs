@@ -25,6 +25,7 @@ const GLOBAL: &[&str] = &[
     "mem_buffer_size",
     "cumulative_slack",
     "x-start",
+    "x-placement",
     "x-until",
 ];
 /// Obsolete rt-app keys, which rt-app skips and its own examples still contain.

@@ -3,42 +3,32 @@
 
 use schedlab_machine::{Cpu, Machine};
 use schedlab_sim::program::Load;
+use schedlab_workload::Placement;
 use std::collections::BTreeSet;
 
-/// Who chooses where tasks run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// The kernel's scheduler.
-    #[default]
-    Scheduler,
-    /// Each task has a CPU of its own as long as there are any: nodes and caches in turn, a thread of each core first.
-    Cpu,
-    /// Each task has a node, in turn, and its memory comes from there.
-    Numa,
-}
-
-impl Placement {
-    /// Binds the tasks that exist from the start and are bound nowhere. Returns how many these are.
-    pub fn apply(self, load: &mut Load, machine: &Machine) -> usize {
-        let free = load.tasks.iter_mut().filter(|task| task.initial.cpus.is_none());
-        match self {
-            Self::Scheduler => 0,
-            Self::Cpu => {
-                let order = best_cpus(machine);
-                free.zip(order.iter().cycle()).map(|(task, cpu)| task.initial.cpus = Some(vec![*cpu])).count()
-            }
-            Self::Numa => {
-                let nodes = nodes(machine);
-                let several = nodes.len() > 1;
-                free.zip(nodes.iter().cycle())
-                    .map(|(task, (node, cpus))| {
-                        task.initial.cpus = Some(cpus.clone());
-                        task.initial.membind = several.then(|| vec![*node]);
-                    })
-                    .count()
-            }
-        }
+/// The load with its tasks placed: those that exist from the start and are bound nowhere. Each is described by itself
+/// then.
+pub(super) fn placed(load: Load, placement: Placement, machine: &Machine) -> Load {
+    if placement == Placement::Scheduler {
+        return load;
     }
+    let mut load = load.spread();
+    let common = machine.common_cpus();
+    let is_free = |cpus: &Option<Vec<u32>>| cpus.as_ref().is_none_or(|cpus| machine.is_split() && *cpus == common);
+    let free = load.tasks.iter_mut().map(|task| &mut task.initial).filter(|initial| is_free(&initial.cpus));
+    if placement == Placement::Cpu {
+        let order = best_cpus(machine).into_iter().filter(|cpu| common.contains(cpu));
+        free.zip(order.cycle()).for_each(|(initial, cpu)| initial.cpus = Some(vec![cpu]));
+        return load;
+    }
+    let mut nodes = nodes(machine);
+    nodes.iter_mut().for_each(|(_, cpus)| cpus.retain(|cpu| common.contains(cpu)));
+    nodes.retain(|(_, cpus)| !cpus.is_empty());
+    for (initial, (node, cpus)) in free.zip(nodes.iter().cycle()) {
+        initial.cpus = Some(cpus.clone());
+        initial.membind = (nodes.len() > 1).then(|| vec![*node]);
+    }
+    load
 }
 
 /// The nodes that have CPUs, and their CPUs.
@@ -79,26 +69,30 @@ mod tests {
     /// The CPUs and the nodes that a task is bound to.
     type Bound = (Option<Vec<u32>>, Option<Vec<u32>>);
 
-    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<Bound> {
-        let mut load = Load { tasks: vec![TaskSpec::default(); tasks], ..Load::default() };
-        load.tasks[1].initial = Setting { cpus: Some(vec![0]), ..Setting::default() };
-        let count = placement.apply(&mut load, &schedlab_machine::load(machine).unwrap());
-        assert_eq!(count, if placement == Placement::Scheduler { 0 } else { tasks - 1 });
+    fn bound(machine: &Machine, placement: Placement, copies: u32) -> Vec<Bound> {
+        let mut tasks = vec![TaskSpec::default(); 3];
+        tasks[1].initial = Setting { cpus: Some(vec![0]), ..Setting::default() };
+        tasks[2].copies = copies;
+        let load = placed(Load { tasks, ..Load::default() }, placement, machine);
         load.tasks.into_iter().map(|task| (task.initial.cpus, task.initial.membind)).collect()
+    }
+
+    fn named(machine: &str, placement: Placement, copies: u32) -> Vec<Bound> {
+        bound(&schedlab_machine::load(machine).unwrap(), placement, copies)
     }
 
     #[test]
     fn cpus_are_taken_cache_by_cache_and_cores_before_their_second_threads() {
         // Two sockets of two cores of two threads, each with a cache: CPUs 0 to 3 and 4 to 7.
-        let cpus: Vec<_> = placed("2x2x2", Placement::Cpu, 10).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
+        let cpus: Vec<_> = named("2x2x2", Placement::Cpu, 8).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
         assert_eq!(cpus, [0, 0, 4, 2, 6, 1, 5, 3, 7, 0], "the workload binds the second task");
-        let cpus: Vec<_> = placed("z800", Placement::Cpu, 5).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
+        let cpus: Vec<_> = named("z800", Placement::Cpu, 3).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
         assert_eq!(cpus, [0, 0, 6, 1, 7], "the nodes in turn");
     }
 
     #[test]
     fn nodes_are_taken_in_turn_with_their_memory() {
-        let placed = placed("z800", Placement::Numa, 4);
+        let placed = named("z800", Placement::Numa, 2);
         assert_eq!(placed[0], (Some((0..6).collect()), Some(vec![0])));
         assert_eq!(placed[1], (Some(vec![0]), None), "the workload binds it");
         assert_eq!(placed[2], (Some((6..12).collect()), Some(vec![1])));
@@ -107,6 +101,15 @@ mod tests {
 
     #[test]
     fn the_scheduler_is_left_alone() {
-        assert_eq!(placed("z800", Placement::Scheduler, 3)[0], (None, None));
+        assert_eq!(named("z800", Placement::Scheduler, 1)[0], (None, None));
+    }
+
+    #[test]
+    fn cpus_apart_from_the_others_are_not_taken() {
+        let whole = schedlab_machine::load("4").unwrap();
+        let split = Machine { isolated: vec![1], partitions: vec![vec![3]], ..whole };
+        let cpus: Vec<_> = bound(&split, Placement::Cpu, 2).into_iter().map(|(cpus, _)| cpus.unwrap()).collect();
+        assert_eq!(cpus, [vec![0], vec![0], vec![2], vec![0]]);
+        assert_eq!(bound(&split, Placement::Numa, 1)[0], (Some(vec![0, 2]), None));
     }
 }
