@@ -92,8 +92,8 @@ impl Sizes {
 }
 
 /// The root domains of a machine (`struct root_domain`): within one of them the classes above the fair one move tasks,
-/// lend run time and admit deadline tasks. A partition is one, the CPUs that are neither isolated nor in a partition are
-/// one, and so are the isolated CPUs together (`def_root_domain`).
+/// lend run time and admit deadline tasks. A partition is one, the CPUs that are neither isolated nor in a partition
+/// are one, and so are the isolated CPUs together (`def_root_domain`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roots(Box<[u32]>);
 

@@ -95,8 +95,8 @@ pub(super) struct Pelt {
     /// Whether the class of the running task matters: there have been tasks of other classes than fair, or the CPUs'
     /// capacities differ.
     mixed: bool,
-    /// The clocks of the CPUs if their capacities differ, or once an interrupt has taken time (4.3 on). Otherwise empty,
-    /// and all averages use the time.
+    /// The clocks of the CPUs if their capacities differ, or once an interrupt has taken time (4.3 on). Otherwise
+    /// empty, and all averages use the time.
     clocks: Vec<WorkClock>,
 }
 

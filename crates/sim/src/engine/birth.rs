@@ -92,7 +92,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             }
             Refusal::Affinity => (
                 "EPERM",
-                "let the task run on every CPU of its root domain, or set sched_rt_runtime_us to -1, which ends admission",
+                "let it run on every CPU of its root domain, or set sched_rt_runtime_us to -1, which ends admission",
             ),
             Refusal::Bandwidth => {
                 ("EBUSY", "let the deadline tasks' runtime / period add up to less: 95% of the CPUs, 90% from 6.12 on")

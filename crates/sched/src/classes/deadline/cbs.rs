@@ -9,6 +9,15 @@ use schedlab_sim::{Choice, Core, Decision, Enqueue, Scheduler, State, TaskId};
 const SCALE: u32 = 10;
 
 impl Deadline {
+    /// Says that an entity is throttled.
+    fn explain(&self, cx: &mut Core, cpu: CpuId, id: EntityId, rule: &'static str) {
+        let (e, who) = (*self.e(id), self.task_of(id));
+        cx.explain(|_| {
+            Decision::new(cpu, Choice::Throttle, who, rule)
+                .numbers([(who, "budget_ns", e.runtime), (who, "deadline_ns", e.deadline as i64)])
+        });
+    }
+
     /// How much budget `delta` ns of running uses up: scaled by the CPU's capacity, or reduced by GRUB.
     pub(super) fn used(&self, cx: &Core, cpu: CpuId, id: EntityId, delta: Nanos) -> Nanos {
         match self.rules.grub {

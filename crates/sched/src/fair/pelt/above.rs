@@ -14,7 +14,8 @@
 //! `scale_rt_capacity`).
 //!
 //! # Differences from the kernel
-//! Before 4.3 the averages of tasks go on during an interrupt. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
+//! Before 4.3 the averages of tasks go on during an interrupt. `rt_avg` is exact at any time; the kernel's lags by up
+//! to a tick.
 //!
 //! # Reference
 //! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
@@ -104,7 +105,8 @@ impl Above {
         self.runs = class;
     }
 
-    /// Counts the time from `from` to `until`, during which no task runs. What follows another without a gap prolongs it.
+    /// Counts the time from `from` to `until`, during which no task runs. What follows another without a gap prolongs
+    /// it.
     pub fn take(&mut self, from: Nanos, until: Nanos) {
         self.spent.sum += if self.spent.runs { 0 } else { until - from };
         if from > self.taken_until || self.taken_until == 0 {
