@@ -29,7 +29,7 @@ use schedlab_measure::intervals::{Intervals, Table};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
-use start::begun_as;
+use start::{begun_as, moves_before};
 
 /// What is to be compared.
 pub struct Question {
@@ -252,7 +252,8 @@ fn both(
     let ran = |at: usize| -> Result<(Figures, Workload)> {
         let recording = kernel.recording(&asked[at])?;
         let others = others::of(&recording, setup.machine.costs.smt_loss_percent)?;
-        let figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
+        let mut figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
+        figures.all.migrations -= f64::from(moves_before(&asked[at].workload, &figures.starts));
         tell(at);
         Ok((figures, others))
     };

@@ -24,6 +24,8 @@ pub(super) struct Start {
     released: Option<Wakeup>,
     /// When it first woke up by itself.
     woke: Option<Wakeup>,
+    /// How often it moved between CPUs until then.
+    moved: u32,
 }
 
 /// How the tasks of a run began, by name.
@@ -67,6 +69,9 @@ impl Starting {
             }
             // Since Linux 6.12 a task that has gone to sleep can be moved: its queue may not have let go of it yet.
             Payload::Migrate { tid, to, .. } => {
+                if !matches!(self.seen.get(&tid), Some(Seen::Begun)) {
+                    self.starts.entry(tid).or_default().moved += 1;
+                }
                 if let Some(Seen::Awake(cpu) | Seen::Asleep(cpu)) = self.seen.get_mut(&tid) {
                     *cpu = to;
                 }
@@ -99,6 +104,26 @@ impl Sink for Starting {
     }
 }
 
+/// Whether a task of this delay begins when it wakes up by itself, and not when it is released.
+fn sleeps_first(task: &mut TaskDef, delay: Nanos) -> bool {
+    delay > 0 || first_sleep(task).is_some()
+}
+
+/// How often the tasks moved before they began, on a real kernel that places them when it releases them.
+pub(super) fn moves_before(workload: &Workload, starts: &Starts) -> u32 {
+    let of_task = |task: &TaskDef| {
+        let names = (0..task.instances).map(|n| match task.instances {
+            1 => task.name.clone(),
+            _ => format!("{}-{n}", task.name),
+        });
+        let waits = |nth: u64| sleeps_first(&mut task.clone(), task.delay.saturating_add(task.stagger * nth));
+        let begun = |name: &String| starts.get(name).filter(|start| start.woke.is_some());
+        (0..).zip(names).filter_map(|(n, name)| begun(&name).filter(|_| waits(n))).map(|start| start.moved).sum::<u32>()
+    };
+    let wakes = workload.global.start == schedlab_workload::Start::Wake;
+    workload.tasks.iter().filter(|_| wakes).map(of_task).sum()
+}
+
 /// The workload with its tasks begun in this way. One whose tasks are started one after another starts them itself.
 pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> Workload {
     if workload.global.start != schedlab_workload::Start::Wake {
@@ -108,8 +133,8 @@ pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> Workload {
         let delay = task.delay.saturating_add(task.stagger.saturating_mul(nth.into()));
         let start = starts.get(&name).copied().unwrap_or_default();
         let mut task = TaskDef { name, instances: 1, delay, stagger: 0, ..task.clone() };
+        let began = if sleeps_first(&mut task, delay) { start.woke } else { start.released };
         let sleep = first_sleep(&mut task).filter(|_| delay == 0);
-        let began = if delay > 0 || sleep.is_some() { start.woke } else { start.released };
         if let Some(Wakeup { at, cpu }) = began {
             match sleep {
                 Some(sleep) => *sleep = Amount { mean: at, sd: 0 },
@@ -193,10 +218,10 @@ mod tests {
         let starts = starting.finish(None);
         let wakeup = |at, cpu| Some(Wakeup { at, cpu });
         let expected = [
-            ("a", Start { released: wakeup(100, 0), woke: wakeup(108, 2) }),
-            ("b", Start { released: wakeup(104, 0), woke: wakeup(110, 3) }),
+            ("a", Start { released: wakeup(100, 0), woke: wakeup(108, 2), moved: 1 }),
+            ("b", Start { released: wakeup(104, 0), woke: wakeup(110, 3), moved: 1 }),
             // It was never seen to sleep.
-            ("d", Start { released: wakeup(115, 0), woke: wakeup(117, 1) }),
+            ("d", Start { released: wakeup(115, 0), woke: wakeup(117, 1), moved: 0 }),
         ];
         assert_eq!(starts, expected.map(|(name, start)| (name.to_owned(), start)).into());
     }
@@ -211,11 +236,13 @@ mod tests {
         let workload = schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w")).unwrap();
         let wakeup = |at, cpu| Some(Wakeup { at, cpu });
         let starts = [
-            ("at-once", Start { released: wakeup(7, 1), woke: wakeup(900, 2) }),
-            ("later-1", Start { released: wakeup(8, 1), woke: wakeup(600_020, 3) }),
-            ("sleeps-again", Start { released: wakeup(9, 2), woke: wakeup(100_500, 2) }),
+            ("at-once", Start { released: wakeup(7, 1), woke: wakeup(900, 2), moved: 1 }),
+            ("later-1", Start { released: wakeup(8, 1), woke: wakeup(600_020, 3), moved: 2 }),
+            ("sleeps-again", Start { released: wakeup(9, 2), woke: wakeup(100_500, 2), moved: 4 }),
         ];
-        let begun = begun_as(&workload, &starts.map(|(name, start)| (name.to_owned(), start)).into());
+        let starts = starts.map(|(name, start)| (name.to_owned(), start)).into();
+        assert_eq!(moves_before(&workload, &starts), 2, "the others began when they were released");
+        let begun = begun_as(&workload, &starts);
         let found: Vec<_> = begun.tasks.iter().map(|t| (t.name.as_str(), t.instances, t.delay, t.cpu)).collect();
         let expected = [
             ("at-once", 1, 7, Some(1)),
@@ -228,7 +255,7 @@ mod tests {
         assert_eq!(found, expected);
         let forked = r#"{ "tasks": { "a": { "run": 100 } }, "global": { "x-start": "fork" } }"#;
         let workload = schedlab_workload::parse(forked.as_bytes(), std::path::Path::new("w")).unwrap();
-        let starts = [("a".to_owned(), Start { released: wakeup(7, 1), woke: None })].into();
+        let starts = [("a".to_owned(), Start { released: wakeup(7, 1), woke: None, moved: 0 })].into();
         assert_eq!(begun_as(&workload, &starts), workload);
     }
 
@@ -239,7 +266,7 @@ mod tests {
             assert!(workload.tasks.iter().all(|task| matches!(task.phases[0].events[0].what, Action::Sleep(_))));
             let first = &workload.tasks[0];
             let name = if first.instances == 1 { first.name.clone() } else { format!("{}-0", first.name) };
-            let start = Start { released: None, woke: Some(Wakeup { at: 5, cpu: 1 }) };
+            let start = Start { released: None, woke: Some(Wakeup { at: 5, cpu: 1 }), moved: 0 };
             let begun = begun_as(&workload, &[(name.clone(), start)].into());
             assert_eq!(begun.tasks.len() as u32, workload.tasks.iter().map(|task| task.instances).sum::<u32>());
             let mut task = begun.tasks[0].clone();
