@@ -2,6 +2,7 @@
 //! by time and passes them to a sink.
 
 mod btf;
+mod busy;
 mod calls;
 mod cgroups;
 mod changes;
@@ -28,6 +29,7 @@ mod tracefs;
 #[cfg(test)]
 mod tree;
 
+pub use busy::Busy;
 pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;

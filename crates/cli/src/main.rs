@@ -1,5 +1,6 @@
 //! The `schedlab` command. Each verb has its own file under `verbs/`.
 
+mod busy;
 mod dispatch;
 mod jobs;
 mod kept;

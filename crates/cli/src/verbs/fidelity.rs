@@ -1,5 +1,6 @@
 //! `schedlab fidelity`: the same loads in the simulator and on a real kernel, figure by figure.
 
+use crate::busy;
 use crate::jobs::Jobs;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -72,6 +73,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         repeats: args.repeats,
         threads: args.jobs.count(),
     };
+    busy::remark(args.on.iter().map(String::as_str), ui);
     let bar = ui.progress(Some(steps(&question)), "starting");
     let fidelity = compare(&question, &|what| {
         bar.set_message(what.to_owned());

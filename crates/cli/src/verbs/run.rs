@@ -1,5 +1,6 @@
 //! `schedlab run`: runs experiments, prints our figures beside the published ones, judges.
 
+use crate::busy;
 use crate::jobs::Jobs;
 use crate::kept;
 use crate::placement::Placed;
@@ -96,6 +97,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(folder) = &args.keep {
         kept::prepare(folder, args.force)?;
     }
+    busy::remark(std::iter::once(args.on.as_str()), ui);
     let mut outcome = run_with_progress(experiments, &*backend, (args.jobs.count(), args.keep.as_deref()), ui)?;
     if let Some(folder) = &args.keep {
         keep_looks(&mut outcome, folder, args.output.as_deref(), ui)?;

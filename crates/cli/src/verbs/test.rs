@@ -1,6 +1,7 @@
 //! `schedlab test`: the battery, or the user's own tests, on one kernel.
 
 use super::run::{files, reproduce};
+use crate::busy;
 use crate::jobs::Jobs;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -100,6 +101,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let (page, junit) = (target(&args.output)?, target(&args.junit)?);
     args.keep.as_deref().map_or(Ok(()), is_free)?;
     let how = how(&args, &subject);
+    busy::remark(std::iter::once(args.on.as_str()), ui);
     let bar = ui.progress(Some(tests.len() as u64), "testing");
     let verdicts = battery::run(&tests, &subject, &how, &|done| bar.set_position(done as u64));
     bar.finish_and_clear();

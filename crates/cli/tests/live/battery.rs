@@ -25,7 +25,8 @@ impl Drop for Noise {
     }
 }
 
-fn battery(args: &str) -> Option<(i32, Value)> {
+/// Exit status, document, and what was said meanwhile.
+fn battery(args: &str) -> Option<(i32, Value, String)> {
     let output = Command::new(SCHEDLAB).args(["test", "--json"]).args(args.split(' ')).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
@@ -33,15 +34,17 @@ fn battery(args: &str) -> Option<(i32, Value)> {
         return None;
     }
     let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
-    Some((output.status.code().expect("it ended"), document))
+    Some((output.status.code().expect("it ended"), document, said))
 }
 
 #[test]
 fn foreign_tasks_make_a_live_run_undecided_and_are_named() {
     let _guard = one_at_a_time();
     let Some(noise) = Noise::new() else { return };
-    let Some((status, document)) = battery("--on live --machine 1 --only fair-equal --repeats 2") else { return };
+    let done = battery("--on live --machine 1 --only fair-equal --repeats 2");
     drop(noise);
+    let Some((status, document, said)) = done else { return };
+    assert!(said.contains("% of the CPU time now (") && said.contains("sh "), "before it begins: {said}");
     let test = &document["tests"][0];
     assert_eq!((status, &test["verdict"]), (3, &"undecided".into()), "{test}");
     let reason = test["reason"].as_str().unwrap();
@@ -57,7 +60,7 @@ fn foreign_tasks_make_a_live_run_undecided_and_are_named() {
 fn a_test_of_the_battery_runs_on_this_kernel() {
     let _guard = one_at_a_time();
     let args = "--on live --machine 1 --only isolation-idle --only stability-hotplug --repeats 3 --noise 100";
-    let Some((status, document)) = battery(args) else { return };
+    let Some((status, document, _)) = battery(args) else { return };
     let verdict = |id: &str| {
         let all = document["tests"].as_array().unwrap();
         all.iter().find(|test| test["id"] == id).map(|test| test["verdict"].as_str().unwrap().to_owned()).unwrap()

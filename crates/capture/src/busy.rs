@@ -1,0 +1,108 @@
+//! How busy this machine is with other things, before a load is measured on it.
+
+use crate::procfs::numbered;
+use schedlab_base::Tid;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// So many processes are named.
+const MOST_NAMES: usize = 3;
+
+/// What processes took of a machine's CPU time for a while.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Busy {
+    /// The part of the CPUs' time, 0 to 1.
+    pub share: f64,
+    /// The processes that took most, each with its part, the largest first.
+    pub largest: Vec<(String, f64)>,
+}
+
+impl Busy {
+    /// Looks for so long at what all processes but this one do. Shares are coarse: the kernel counts in ticks of 10 ms.
+    #[must_use]
+    pub fn look(length: Duration) -> Self {
+        let (start, before) = (Instant::now(), times(Path::new("/proc")));
+        std::thread::sleep(length);
+        let (passed, after) = (start.elapsed(), times(Path::new("/proc")));
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        // SAFETY: sysconf reads a constant.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        Self::between(&before, &after, passed.as_secs_f64() * ticks * cpus)
+    }
+
+    /// What was taken between two looks, of so many ticks of CPU time.
+    fn between(before: &Times, after: &Times, whole: f64) -> Self {
+        let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+        let own = std::process::id() as Tid;
+        for (pid, (name, ticks)) in after.iter().filter(|(pid, _)| **pid != own) {
+            // One that has begun since then is left out: its time may be older than it is as a process.
+            let Some((_, earlier)) = before.get(pid) else { continue };
+            *by_name.entry(name).or_default() += ticks.saturating_sub(*earlier) as f64 / whole;
+        }
+        let share = by_name.values().sum::<f64>().min(1.0);
+        let mut largest: Vec<_> = by_name.into_iter().map(|(name, part)| (name.to_owned(), part)).collect();
+        largest.retain(|(_, part)| *part > 0.0);
+        largest.sort_by(|a, b| b.1.total_cmp(&a.1));
+        largest.truncate(MOST_NAMES);
+        Self { share, largest }
+    }
+
+    /// `rustc 39.9%, bash 0.3%`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let one = |(name, part): &(String, f64)| format!("{name} {:.1}%", part * 100.0);
+        self.largest.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The name of each process and the ticks of CPU time that it has had.
+type Times = BTreeMap<Tid, (String, u64)>;
+
+fn times(proc: &Path) -> Times {
+    let read = |pid: Tid| {
+        let stat = fs::read(proc.join(pid.to_string()).join("stat")).ok()?;
+        Some((pid, name_and_ticks(&String::from_utf8_lossy(&stat))?))
+    };
+    numbered(proc).into_iter().filter_map(read).collect()
+}
+
+/// Of a `stat` line, `pid (comm) state ...`: the name, and user and system time, which are fields 14 and 15.
+fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let mut times = rest.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
+    Some((name.to_owned(), user + system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_took_how_much_between_two_looks() {
+        let times = |all: &[(Tid, &str, u64)]| -> Times {
+            all.iter().map(|(pid, name, ticks)| (*pid, ((*name).to_owned(), *ticks))).collect()
+        };
+        let own = std::process::id() as Tid;
+        let before = times(&[(7, "cc1", 100), (8, "cc1", 0), (9, "idle", 5), (own, "schedlab", 0)]);
+        let after = times(&[(7, "cc1", 130), (8, "cc1", 20), (9, "idle", 5), (10, "new", 99), (own, "schedlab", 50)]);
+        let busy = Busy::between(&before, &after, 100.0);
+        assert_eq!((busy.share, busy.named().as_str()), (0.5, "cc1 50.0%"));
+    }
+
+    #[test]
+    fn a_name_may_have_any_characters() {
+        let line = "12 (a ) (b) S 1 2 3 4 5 6 7 8 9 10 700 80 0 0";
+        assert_eq!(name_and_ticks(line), Some(("a ) (b".to_owned(), 780)));
+        assert_eq!(name_and_ticks("12 (a) S 1"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let busy = Busy::look(Duration::from_millis(20));
+        assert!((0.0..=1.0).contains(&busy.share), "{busy:?}");
+    }
+}
