@@ -14,14 +14,14 @@
 //! - t) > dl_runtime / dl_deadline`), in which case both are renewed. If the deadline is shorter than the period (4.13
 //! on), the budget is cut to the share instead, and a task that wakes between its deadline and its next period waits
 //! for the period. `sched_yield()` gives up the rest of the budget. A task that leaves the class and returns before its
-//! 0-lag time keeps its budget and deadline (4.13 on). *Admission*: in a root domain, the sum of runtime / period is at
-//! most `sched_rt_runtime_us / sched_rt_period_us` times the number of online CPUs. In 6.12 the server of each online
-//! CPU is part of the sum (`total_bw`, `__dl_overflow`), which leaves 90%. A task whose affinity excludes one of these
-//! CPUs is also rejected. *GRUB* (4.13 on): a task with SCHED_FLAG_RECLAIM uses up its budget more slowly the more of the CPU's
-//! bandwidth is unreserved or inactive. A task that blocks stays active until its 0-lag time, when its budget would
-//! have been used up at its own rate. *Inheritance*: a task that holds a mutex for a deadline task is served with that
-//! one's runtime and deadline, and gets a new budget at once instead of being throttled. *The fair server* (6.12): see
-//! [`server`].
+//! 0-lag time keeps its budget and deadline (4.13 on). *Admission*: in a root domain, the sum of runtime / period is
+//! at most `sched_rt_runtime_us / sched_rt_period_us` times the number of online CPUs. In 6.12 the server of each
+//! online CPU is part of the sum (`total_bw`, `__dl_overflow`), which leaves 90%. A task whose affinity excludes one
+//! of these CPUs is also rejected. *GRUB* (4.13 on): a task with SCHED_FLAG_RECLAIM uses up its budget more slowly the
+//! more of the CPU's bandwidth is unreserved or inactive. A task that blocks stays active until its 0-lag time, when
+//! its budget would have been used up at its own rate. *Inheritance*: a task that holds a mutex for a deadline task is
+//! served with that one's runtime and deadline, and gets a new budget at once instead of being throttled. *The fair
+//! server* (6.12): see [`server`].
 //!
 //! # State
 //! For each CPU: the queue sorted by deadline, the bandwidth of its tasks (`this_bw`) and of its active tasks
