@@ -83,7 +83,7 @@ fn build(given: &Given) -> Result<Workload> {
 /// Lets a shell fork the tasks, one after another and `stagger` apart, with a standard deviation of `jitter`. It
 /// computes for a quarter of that time and sleeps for the rest.
 fn fork_from_a_shell(workload: &mut Workload, stagger: Nanos, jitter: Nanos) {
-    let varied = |mean| Amount { mean, sd: jitter, ..exactly(mean) };
+    let varied = |mean| Amount { mean, sd: jitter };
     let mut phases = Vec::new();
     for task in &mut workload.tasks {
         let events = vec![
