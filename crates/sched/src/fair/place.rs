@@ -206,12 +206,6 @@ impl Select<'_> {
         cx.curr(cpu).is_none() && cx.online(cpu) && (self.places.how <= Placing::V2_6_32 || !waits())
     }
 
-    /// Whether a CPU has tasks, and of all classes only SCHED_IDLE tasks (`sched_idle_cpu`).
-    fn is_sched_idle(&self, cpu: CpuId) -> bool {
-        let root = &self.rqs.queues[cpu as usize];
-        root.h_nr > 0 && self.rqs.nr_running(cpu) == root.h_nr_idle
-    }
-
     /// The fix of the overload-on-wakeup bug: the last CPU if it is idle, or otherwise the CPU that has been idle
     /// longest.
     fn longest_idle(&self, cx: &Core, ask: Ask) -> Option<CpuId> {

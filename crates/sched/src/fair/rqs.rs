@@ -201,6 +201,13 @@ impl Runqueues {
         self.queues[cpu as usize].h_nr + self.others[cpu as usize]
     }
 
+    /// Whether a CPU has tasks, and of all classes only SCHED_IDLE tasks (`sched_idle_rq`, `sched_idle_cpu`).
+    #[inline]
+    pub fn is_sched_idle(&self, cpu: CpuId) -> bool {
+        let root = &self.queues[cpu as usize];
+        root.h_nr > 0 && self.nr_running(cpu) == root.h_nr_idle
+    }
+
     /// The number of fair tasks on a CPU as balancing counts them. From 6.14 on delayed tasks do not count:
     /// "sched/fair: Use the new cfs_rq.h_nr_runnable".
     #[inline]

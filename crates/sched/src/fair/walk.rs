@@ -2,7 +2,7 @@
 
 use super::entity::{Entity, EntityId, Leave, QueueId};
 use super::{Discipline, Fair};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, Enqueue};
 
 /// The result of the walk down from the root.
@@ -25,11 +25,28 @@ impl<D: Discipline> Fair<D> {
     /// Dequeues an entity (`dequeue_task_fair`, `dequeue_entities`). Returns `false` if it is a task that stays queued,
     /// delayed.
     pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
+        let cpu = self.rqs.cpu_of(self.rqs.entities[e as usize].queue);
+        let early = self.rqs.queues[cpu as usize].h_nr_idle > 0 && !self.rqs.is_sched_idle(cpu);
         let left = self.dequeue_up(cx, e, how);
+        if early && self.rqs.is_sched_idle(cpu) {
+            self.balance_early(cx, cpu);
+        }
         if left && e >= self.rqs.first_task {
             self.update_hrtick(cx, self.rqs.cpu_of(self.rqs.entities[e as usize].queue));
         }
         left
+    }
+
+    /// A CPU that has nothing left but tasks of SCHED_IDLE balances at its next tick (323af6deaf70, "sched/fair: Load
+    /// balance aggressively for SCHED_IDLE CPUs").
+    #[cold]
+    fn balance_early(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.places.release >= v(5, 6)
+            && let Some(balancer) = &mut self.balancer
+        {
+            balancer.balance_early(cpu, cx.jiffies());
+            cx.touch(cpu);
+        }
     }
 
     /// Enqueues a task, and the entities of its groups that are not queued yet.

@@ -337,6 +337,11 @@ impl Balancer {
         if state.alone { Nanos::MAX } else { self.tick_time(state.next_balance) }
     }
 
+    /// The next balancing of `cpu` is due now.
+    pub fn balance_early(&mut self, cpu: CpuId, jiffies: u64) {
+        self.of_cpu[cpu as usize].next_balance = jiffies;
+    }
+
     /// The domain of `cpu` at `level`.
     #[inline]
     pub(super) fn domain(&self, cpu: CpuId, level: usize) -> &Domain {

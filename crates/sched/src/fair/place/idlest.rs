@@ -244,7 +244,7 @@ impl Select<'_> {
         let (mut least, mut best) = (f64::INFINITY, None);
         let (mut latest, mut idle) = (0, None);
         for &cpu in span.cpus.iter().filter(|c| cx.task(ask.p).allowed.contains(**c)) {
-            if modern && self.is_sched_idle(cpu) {
+            if modern && self.rqs.is_sched_idle(cpu) {
                 return Some(cpu);
             }
             if by_idleness && self.is_idle(cx, cpu) {

@@ -34,7 +34,7 @@ impl Select<'_> {
     }
 
     fn free(&self, cx: &Core, cpu: CpuId) -> bool {
-        self.is_idle(cx, cpu) || self.is_sched_idle(cpu)
+        self.is_idle(cx, cpu) || self.rqs.is_sched_idle(cpu)
     }
 
     /// Whether a task fits on a CPU (`asym_fits_cpu`). It always does if all CPUs have the same capacity.
