@@ -5,7 +5,7 @@ use crate::support::{Accounts, MS, bare, hog, once, simulate_how};
 use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{self, Feature, How};
-use schedlab_sim::program::{GroupSpec, Hotplug, Load, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{GroupSpec, Hotplug, Load, Op, Policy, Setting, Start, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use std::collections::BTreeMap;
 
@@ -295,5 +295,42 @@ fn a_new_task_avoids_a_package_that_affinity_kept_uneven() {
     };
     for kernel in releases(v(5, 5)..) {
         assert_eq!((first_of_child(kernel, 0), first_of_child(kernel, 2)), (3, 1), "{kernel}");
+    }
+}
+
+/// When a CPU has nothing left but tasks of SCHED_IDLE, it balances at its next tick (`rq->next_balance = jiffies` in
+/// `dequeue_task_fair`, 5.6 on), and not when a busy CPU's turn would come. Here it then takes a task of SCHED_IDLE
+/// that waits behind a hog. (From 6.6 on this one begins beside the other.)
+#[test]
+fn a_cpu_left_with_idle_tasks_balances_at_its_next_tick() {
+    use crate::support::run as work;
+    let idle = |name: &str, cpus| {
+        let mut task = on(hog(name, 0), cpus);
+        task.initial.policy = Some(Policy::Idle);
+        task
+    };
+    for kernel in releases(v(5, 6)..v(6, 6)) {
+        for ms in 41..60 {
+            let busy = on(once("busy", vec![work(ms), crate::support::sleep(1_000)]), 1..2);
+            let tasks = vec![on(hog("hog", 0), 0..1), idle("waits", 0..2), busy, idle("left", 1..2)];
+            let load = Load { tasks, start: Start::Threads, ..Load::default() };
+            let accounts = run(kernel, &bare("2"), &load, &[], 200);
+            let slept = accounts.events.iter().find_map(|e| match e.what {
+                Payload::Switch { prev: 3, prev_state, .. } => {
+                    (prev_state != schedlab_base::TaskState::Runnable).then_some(e.time)
+                }
+                _ => None,
+            });
+            let slept = slept.expect("it sleeps");
+            let moves: Vec<(Nanos, CpuId)> = (accounts.events.iter())
+                .filter_map(|e| match e.what {
+                    Payload::Migrate { tid: 2, to, .. } => Some((e.time, to)),
+                    _ => None,
+                })
+                .collect();
+            let tick = slept.div_ceil(4 * MS) * 4 * MS;
+            let due = tick + if tick == slept { 4 * MS } else { 0 };
+            assert_eq!(moves, [(28 * MS, 0), (due, 1)], "{kernel}, {ms} ms");
+        }
     }
 }
