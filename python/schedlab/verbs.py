@@ -128,9 +128,9 @@ def exec_(
 ) -> Trace:
     """Run a workload with real threads on this kernel or in a guest, and record it.
 
-    It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free, in place of
-    its own `x-placement`: wherever the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`) each. Raises `NotPermittedError` if a right
-    is missing; the message names it.
+    It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free, in
+    place of its own `x-placement`: wherever the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`)
+    each. Raises `NotPermittedError` if a right is missing; the message names it.
 
     `on` is `"live"`, or `"vm:KERNEL"` for a guest (`"vm:debian-6.12"`), and what follows it is the guest's: its
     machine, the tunables to set inside, whether time is counted in instructions, its memory in MiB, and how long it may
