@@ -61,7 +61,9 @@ impl Picture<'_> {
 
     /// The point of a chart that has no parameter.
     fn place(&self) -> Point {
-        self.places().swap_remove(0).1
+        let experiment = &self.judged.experiment;
+        let first = self.places().into_iter().next().map(|(_, at)| at);
+        first.unwrap_or_else(|| experiment.points[experiment.shown_point()].clone())
     }
 
     fn axes(&self, x: &str) -> (String, String) {

@@ -46,3 +46,16 @@ fn places_that_are_not_in_the_sweep_are_refused() {
         assert!(message.contains(why), "{chart}: {message}");
     }
 }
+
+#[test]
+fn a_selection_without_a_charts_places_leaves_it_empty() {
+    for chart in [
+        "x = \"n\"\ny = \"share\"\nat = { n = [3] }",
+        "kind = \"bars\"\nx = \"n\"\nat = { n = [3] }\ngroups = [{ label = \"a\", value = \"share\" }]",
+        "kind = \"stacked\"\nx = \"n\"\nat = { n = [3] }\ntasks = \"run_s\"",
+    ] {
+        let outcome = run(&with_chart(chart), &["n=2"]);
+        let page = report::experiments(&outcome, &report::Reproduce { command: String::new(), version: "0".into() });
+        assert!(page.contains("shares"), "{chart}");
+    }
+}
