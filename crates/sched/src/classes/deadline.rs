@@ -34,14 +34,13 @@
 //! before, `HRTICK`): a [timer](super::hrtick) finds the budget used up.
 //!
 //! # Differences from the kernel
-//! There is no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's
-//! capacity (4.13 on), never by its frequency. When a server stops, its bandwidth leaves `running_bw` at once and not
-//! at its 0-lag time. Servers stand still while there is no task above the fair class, when they could not change
-//! anything: a server that fair tasks keep busy always has 950 ms left until zero laxity. Along a chain of mutexes the
-//! parameters of the last waiter are lent to all holders; before 5.10 the kernel took those of the next waiter, which
-//! may have none. The child of a deadline task is a deadline task as well, whereas the kernel only allows such a fork
-//! with SCHED_FLAG_RESET_ON_FORK. The affinity of a deadline task can be narrowed, which the kernel refuses with
-//! `EBUSY`.
+//! There is no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's capacity (4.13 on),
+//! never by its frequency. When a server stops, its bandwidth leaves `running_bw` at once and not at its 0-lag time.
+//! Servers stand still while there is no task above the fair class, when they could not change anything: a server that
+//! fair tasks keep busy always has 950 ms left until zero laxity. Along a chain of mutexes the parameters of the last
+//! waiter are lent to all holders; before 5.10 the kernel took those of the next waiter, which may have none. The child
+//! of a deadline task is a deadline task as well, whereas the kernel only allows such a fork with
+//! SCHED_FLAG_RESET_ON_FORK. The affinity of a deadline task can be narrowed, which the kernel refuses with `EBUSY`.
 //!
 //! # Reference
 //! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo,

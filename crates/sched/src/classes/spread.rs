@@ -121,4 +121,14 @@ impl Roots {
     pub fn join(&self, one: CpuId, other: CpuId) -> bool {
         self.of(one) == self.of(other)
     }
+
+    /// How many CPUs of a machine with `all` are in the root domain of one.
+    pub fn size(&self, cpu: CpuId, all: u32) -> u32 {
+        if self.0.is_empty() { all } else { self.0.iter().filter(|root| **root == self.of(cpu)).count() as u32 }
+    }
+
+    /// Whether a task can be moved to a CPU: one that is online, of its affinity and of the root domain where it is.
+    pub fn reach(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
+        cx.online(cpu) && self.join(cpu, cx.task(p).cpu) && cx.task(p).allowed.contains(cpu)
+    }
 }

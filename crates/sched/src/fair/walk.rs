@@ -32,7 +32,7 @@ impl<D: Discipline> Fair<D> {
             self.balance_early(cx, cpu);
         }
         if left && e >= self.rqs.first_task {
-            self.update_hrtick(cx, self.rqs.cpu_of(self.rqs.entities[e as usize].queue));
+            self.update_hrtick(cx, cpu);
         }
         left
     }

@@ -12,7 +12,7 @@ pub mod toy;
 use schedlab_base::{AffinityRecord, CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, How};
-use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, Policy, Start, TaskSpec};
 
 pub const MS: Nanos = 1_000_000;
 
@@ -159,8 +159,25 @@ pub fn once(name: &str, program: Vec<Op>) -> TaskSpec {
 }
 
 /// Restricts a task to one CPU.
-pub fn pinned(mut spec: TaskSpec, cpu: CpuId) -> TaskSpec {
-    spec.initial.cpus = Some(vec![cpu]);
+pub fn pinned(spec: TaskSpec, cpu: CpuId) -> TaskSpec {
+    on(spec, [cpu])
+}
+
+/// Restricts a task to these CPUs.
+pub fn on(mut spec: TaskSpec, cpus: impl IntoIterator<Item = CpuId>) -> TaskSpec {
+    spec.initial.cpus = Some(cpus.into_iter().collect());
+    spec
+}
+
+/// Gives a task a real-time policy.
+pub fn rt(mut spec: TaskSpec, policy: Policy, priority: u8) -> TaskSpec {
+    (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(priority));
+    spec
+}
+
+/// Gives a task SCHED_DEADLINE.
+pub fn dl(mut spec: TaskSpec, runtime: Nanos, deadline: Nanos, period: Nanos) -> TaskSpec {
+    (spec.initial.policy, spec.initial.dl) = (Some(Policy::Deadline), Some((runtime, deadline, period)));
     spec
 }
 

@@ -129,9 +129,8 @@ impl Deadline {
         let servers = self.server_bw();
         let inactive = (rq.this_bw + servers).saturating_sub(rq.running_bw + self.server_running(cpu));
         // The unreserved part of the bandwidth that each CPU has for deadline tasks.
-        let root = self.roots.of(cpu);
-        let cpus = (0..self.cpus).filter(|cpu| self.roots.of(*cpu) == root).count() as u64;
-        let promised = self.promises(root).map(|bw| bw / cpus).sum::<u64>() + servers;
+        let cpus = u64::from(self.roots.size(cpu, self.cpus));
+        let promised = self.promises(self.roots.of(cpu)).map(|bw| bw / cpus).sum::<u64>() + servers;
         let extra = self.most().saturating_sub(promised);
         let (own, most) = (self.e(id).bw, self.most());
         // The inverse of `most`, in units of 2^-8.

@@ -45,8 +45,7 @@ impl Deadline {
     /// `cpudl_find`).
     fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = self.e(self.entity(p)).deadline;
-        let reached = |c: CpuId| cx.online(c) && self.roots.join(c, cx.task(p).cpu) && cx.task(p).allowed.contains(c);
-        let fits = |c: &CpuId| reached(*c) && self.earliest(*c) > ours;
+        let fits = |c: &CpuId| self.roots.reach(cx, p, *c) && self.earliest(*c) > ours;
         let latest = (0..cx.nr_cpus()).filter(fits).map(|c| self.earliest(c)).max()?;
         let home = cx.task(p).cpu;
         let good = |c: CpuId| fits(&c) && self.earliest(c) == latest;

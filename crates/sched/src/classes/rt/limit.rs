@@ -42,13 +42,12 @@ impl RealTime {
 
     /// Borrows a part of the runtime that other CPUs of the root domain have left (`do_balance_runtime`).
     pub(super) fn borrow(&mut self, cx: &mut Core, cpu: CpuId) {
-        let lends = |cx: &Core, c: CpuId| cx.online(c) && self.roots.join(c, cpu);
-        let weight = (0..cx.nr_cpus()).filter(|c| lends(cx, *c)).count() as Nanos;
-        if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime || weight < 2 {
+        if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime {
             return;
         }
+        let weight = (0..cx.nr_cpus()).filter(|c| cx.online(*c) && self.roots.join(*c, cpu)).count() as Nanos;
         for other in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if !cx.online(other) {
+            if !cx.online(other) || !self.roots.join(other, cpu) {
                 continue;
             }
             sync(self, cx, other);

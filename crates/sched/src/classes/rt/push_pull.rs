@@ -42,14 +42,11 @@ impl RealTime {
         self.sizes.of(cpu).is_none_or(|capacity| capacity >= wants.min(most))
     }
 
-    /// The CPU whose highest priority is the lowest, if it is lower than that of `p`, of those that are big enough, or
-    /// of all if none is in its root domain (`find_lowest_rq`, `cpupri_find_fitness`).
+    /// The CPU of the root domain whose highest priority is the lowest, if it is lower than that of `p`, of those that
+    /// are big enough, or of all if none is (`find_lowest_rq`, `cpupri_find_fitness`).
     fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = super::level(&cx.task(p).attributes);
-        let fits = |c: &CpuId| {
-            let reached = cx.online(*c) && self.roots.join(*c, cx.task(p).cpu) && cx.task(p).allowed.contains(*c);
-            reached && !self.deadline_runs(cx, *c) && self.highest(*c) > ours
-        };
+        let fits = |c: &CpuId| self.roots.reach(cx, p, *c) && !self.deadline_runs(cx, *c) && self.highest(*c) > ours;
         let big = |c: &CpuId| self.is_big_enough(cx, p, *c);
         let worst = |big: &dyn Fn(&CpuId) -> bool| {
             (0..cx.nr_cpus()).filter(|c| fits(c) && big(c)).map(|c| self.highest(c)).max()

@@ -1,7 +1,7 @@
 //! Load balancing of CFS and EEVDF kernels: decisions worked out by hand.
 
 use crate::support::registry::{releases, with};
-use crate::support::{Accounts, MS, bare, hog, once, simulate_how};
+use crate::support::{Accounts, MS, bare, hog, on, once, simulate_how};
 use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{self, Feature, How};
@@ -16,11 +16,6 @@ fn run(kernel: &str, machine: &Machine, load: &Load, set: &[&str], ms: Nanos) ->
 
 fn hogs(n: usize) -> Vec<TaskSpec> {
     (0..n).map(|i| hog(&format!("hog-{i}"), 0)).collect()
-}
-
-fn on(mut spec: TaskSpec, cpus: impl Iterator<Item = CpuId>) -> TaskSpec {
-    spec.initial.cpus = Some(cpus.collect());
-    spec
 }
 
 /// Returns for how long, in ms, each CPU was busy in a span of time.

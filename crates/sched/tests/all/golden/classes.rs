@@ -1,23 +1,13 @@
 //! The classes above fair: schedules worked out by hand, and properties that hold for every load.
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_how};
+use crate::support::{Accounts, MS, bare, dl, exactly, forever, hog, rt, simulate, simulate_how};
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 const SECOND: Nanos = 1_000 * MS;
-
-fn rt(mut spec: TaskSpec, policy: Policy, priority: u8) -> TaskSpec {
-    (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(priority));
-    spec
-}
-
-fn dl(mut spec: TaskSpec, runtime: Nanos, deadline: Nanos, period: Nanos) -> TaskSpec {
-    (spec.initial.policy, spec.initial.dl) = (Some(Policy::Deadline), Some((runtime, deadline, period)));
-    spec
-}
 
 fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, ..Load::default() }

@@ -2,7 +2,7 @@
 //! by period.
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate};
+use crate::support::{Accounts, MS, bare, dl, exactly, forever, hog, pinned, rt, simulate};
 use proptest::prelude::*;
 use schedlab_base::{Event, Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
@@ -11,16 +11,6 @@ use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 
 const SECOND: Nanos = 1_000 * MS;
 const TICK: Nanos = 4 * MS;
-
-fn rt(mut spec: TaskSpec, policy: Policy, priority: u8) -> TaskSpec {
-    (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(priority));
-    spec
-}
-
-fn dl(mut spec: TaskSpec, runtime: Nanos, deadline: Nanos, period: Nanos) -> TaskSpec {
-    (spec.initial.policy, spec.initial.dl) = (Some(Policy::Deadline), Some((runtime, deadline, period)));
-    spec
-}
 
 fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, timers: vec![("own".into(), true)], ..Load::default() }

@@ -3,7 +3,7 @@
 
 use crate::support::loads::{loads_with_changes, with_costs};
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, forever, run, simulate, simulate_how};
+use crate::support::{Accounts, MS, forever, pinned, run, simulate, simulate_how};
 use proptest::prelude::*;
 use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Costs, Machine, MachineFile};
@@ -109,7 +109,7 @@ fn memory_comes_to_the_task_that_uses_it_alone() {
 #[test]
 fn memory_that_is_pinned_stays_and_the_task_goes_to_it() {
     // 30% of its accesses are local, 70% go to the other node, which is empty; for 3 s it is pinned where it is.
-    let mut task = on(forever("far", 0, vec![run(1)]), 0);
+    let mut task = pinned(forever("far", 0, vec![run(1)]), 0);
     task.program = vec![run(3000), Op::Set(0), run(60_000)];
     task.initial.memory = Some(0);
     let memories = vec![MemorySpec { nodes: vec![(0, 30), (1, 70)], pinned: true, ..memory(None, false) }];
@@ -140,7 +140,7 @@ fn scans_and_faults_take_the_tasks_own_time() {
     for kernel in releases(v(3, 13)..) {
         let mut took = |costs: Costs| {
             machine.costs = costs;
-            let mut task = on(crate::support::once("local", vec![Op::Run(crate::support::exactly(5 * S))]), 0);
+            let mut task = pinned(crate::support::once("local", vec![Op::Run(crate::support::exactly(5 * S))]), 0);
             task.initial.memory = Some(0);
             let load = Load { tasks: vec![task], memories: vec![memory(None, false)], ..Load::default() };
             simulate(kernel, &machine, &load, &[], 60 * S).named("local").run
@@ -161,7 +161,7 @@ fn no_more_than_128_mib_go_to_a_node_in_100_ms_until_4_19() {
     machine.costs = Costs::none();
     let load = |task| Load { tasks: vec![task], memories: vec![memory(Some(1), false)], ..Load::default() };
     for kernel in releases(v(3, 13)..) {
-        let (seen, _) = inside_of(&machine, kernel, &load(on(computing("far", 0), 0)), &[1_100 * MS], 2 * S);
+        let (seen, _) = inside_of(&machine, kernel, &load(pinned(computing("far", 0), 0)), &[1_100 * MS], 2 * S);
         let mut moved = Vec::new();
         seen.views.iter().for_each(|(_, _, view)| find(view, "pages_moved", &mut moved));
         let limited = matches!(kernel, "linux-3.18" | "linux-4.1");
@@ -174,7 +174,7 @@ fn balancing_across_nodes_takes_those_first_who_have_no_place() {
     // Two other tasks keep node 1 busy for 20 s. Then it may pull from CPU 1, with two tasks that have no memory, or
     // from CPU 0, which has more tasks, but its three are all where their memory is.
     let bound = |name: &str, cpu, then| {
-        let mut task = on(forever(name, 0, vec![run(1)]), cpu);
+        let mut task = pinned(forever(name, 0, vec![run(1)]), cpu);
         task.program = vec![run(1000), Op::Set(then), run(600_000)];
         task
     };
@@ -186,7 +186,7 @@ fn balancing_across_nodes_takes_those_first_who_have_no_place() {
         tasks.push(task);
     }
     for cpu in [2, 3] {
-        let mut guest = on(crate::support::once("guest", vec![run(20_000)]), cpu);
+        let mut guest = pinned(crate::support::once("guest", vec![run(20_000)]), cpu);
         guest.initial.nice = Some(-15);
         tasks.push(guest);
     }
@@ -243,11 +243,6 @@ fn tasks_that_share_memory_come_together() {
     }
 }
 
-fn on(mut task: TaskSpec, cpu: CpuId) -> TaskSpec {
-    task.initial.cpus = Some(vec![cpu]);
-    task
-}
-
 fn to(cpus: &[CpuId]) -> Setting {
     Setting { cpus: Some(cpus.to_vec()), ..Setting::default() }
 }
@@ -255,11 +250,11 @@ fn to(cpus: &[CpuId]) -> Setting {
 #[test]
 fn a_task_goes_to_where_the_others_are_that_share_its_memory() {
     // Three threads share memory on node 0; the fourth begins on node 1 beside three tasks without memory.
-    let mut tasks: Vec<_> = (0..3).map(|cpu| on(computing("home", 0), cpu)).collect();
-    let mut away = on(forever("away", 0, vec![run(400), Op::Set(0)]), 4);
+    let mut tasks: Vec<_> = (0..3).map(|cpu| pinned(computing("home", 0), cpu)).collect();
+    let mut away = pinned(forever("away", 0, vec![run(400), Op::Set(0)]), 4);
     away.initial.memory = Some(0);
     tasks.push(away);
-    tasks.extend((5..8).map(|cpu| on(forever("guest", 0, vec![run(100)]), cpu)));
+    tasks.extend((5..8).map(|cpu| pinned(forever("guest", 0, vec![run(100)]), cpu)));
     let settings = vec![to(&[0, 1, 2, 3, 4, 5, 6, 7])];
     let load = Load { tasks, memories: vec![memory(Some(0), true)], settings, ..Load::default() };
     for kernel in releases(v(3, 13)..) {
@@ -284,7 +279,7 @@ fn two_tasks_that_were_driven_from_their_memory_change_places() {
     // Each task has its memory on its own node; after 10 s each is sent to the other's CPU, and then released.
     let task = |name: &str, cpu, away| {
         let program = vec![run(10_000), Op::Set(away), run(1), Op::Set(2), run(600_000)];
-        let mut task = on(crate::support::once(name, program), cpu);
+        let mut task = pinned(crate::support::once(name, program), cpu);
         task.initial.memory = Some(0);
         task
     };

@@ -1,7 +1,7 @@
 //! Isolated CPUs and cpuset partitions, which split the scheduling domains.
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, bare, hog, simulate, threads};
+use crate::support::{Accounts, MS, bare, dl, hog, on, rt, simulate, threads};
 use schedlab_base::{CpuId, Nanos, Payload, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sched::balance::domains::Fixes;
@@ -13,15 +13,15 @@ fn split(cpus: &str, isolated: &[u32], partitions: &[&[u32]]) -> Machine {
     Machine { isolated: isolated.to_vec(), partitions, ..bare(cpus) }
 }
 
-fn on(cpus: &[CpuId], mut task: TaskSpec) -> TaskSpec {
-    task.initial.cpus = Some(cpus.to_vec());
-    task
+/// A hog that may use these CPUs.
+fn bound(name: &str, cpus: &[CpuId]) -> TaskSpec {
+    on(hog(name, 0), cpus.iter().copied())
 }
 
 /// Three hogs that may use these CPUs, and two that may use CPUs 0 and 1.
 fn hogs(cpus: &[CpuId]) -> Load {
-    let theirs = ["a", "b", "c"].map(|name| on(cpus, hog(name, 0)));
-    let others = ["x", "y"].map(|name| on(&[0, 1], hog(name, 0)));
+    let theirs = ["a", "b", "c"].map(|name| bound(name, cpus));
+    let others = ["x", "y"].map(|name| bound(name, &[0, 1]));
     threads(theirs.into_iter().chain(others).collect())
 }
 
@@ -69,16 +69,12 @@ fn a_partition_is_balanced_by_itself() {
 }
 
 fn fifo(name: &str, cpus: &[CpuId]) -> TaskSpec {
-    let mut task = on(cpus, hog(name, 0));
-    (task.initial.policy, task.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
-    task
+    rt(bound(name, cpus), Policy::Fifo, 1)
 }
 
 /// A hog with this runtime in every 10 ms.
 fn deadline(name: &str, runtime: Nanos, cpus: &[CpuId]) -> TaskSpec {
-    let mut task = on(cpus, hog(name, 0));
-    (task.initial.policy, task.initial.dl) = (Some(Policy::Deadline), Some((runtime, 10 * MS, 10 * MS)));
-    task
+    dl(bound(name, cpus), runtime, 10 * MS, 10 * MS)
 }
 
 #[test]
@@ -91,6 +87,21 @@ fn real_time_tasks_are_pushed_within_their_root_domain() {
         let ran = |name| accounts.named(name).run / MS;
         assert!(ran("a") >= 999 && ran("b") >= 999, "{kernel}: a {}, b {}", ran("a"), ran("b"));
         assert_eq!((ran("c") + ran("d")).div_ceil(10), 100, "{kernel}: c {}, d {}", ran("c"), ran("d"));
+    }
+}
+
+#[test]
+fn run_time_is_borrowed_within_a_root_domain() {
+    // The task on CPU 1 of the partition has CPU 2 to borrow from, and runs all the time. Nobody borrows from CPU 0, on
+    // which a task begins when that one needs more: it has its 950 ms of each second.
+    for kernel in releases(v(3, 10)..v(5, 10)) {
+        let mut late = fifo("late", &[0]);
+        late.start = 900 * MS;
+        let load = threads(vec![late, bound("beside", &[0]), fifo("borrows", &[1])]);
+        let accounts = simulate(kernel, &split("3", &[], &[&[1, 2]]), &load, &[], 10_900 * MS);
+        let ran = |name| accounts.named(name).run / MS;
+        assert!(ran("borrows") >= 10_890, "{kernel}: {}", ran("borrows"));
+        assert!(ran("late").abs_diff(9_500) <= 60, "{kernel}: {}", ran("late"));
     }
 }
 
