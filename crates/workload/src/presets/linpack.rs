@@ -54,25 +54,21 @@ fn build(given: &Given) -> Result<Workload> {
     let bound = given.text("bound");
     if bound == "no" {
         workload.tasks = vec![TaskDef { instances, stagger, ..one("linpack".to_owned()) }];
-        if jitter > 0 {
-            workload.tasks[0].stagger = 0;
-            fork_from_a_shell(&mut workload, stagger, jitter);
-        }
-        return Ok(workload);
-    }
-    for i in 0..instances {
-        let (node, core, thread) = (i % nodes, i / nodes % cores, i / (nodes * cores) % threads);
-        let of_node = cores * threads;
-        let mut task = TaskDef { delay: u64::from(i) * stagger, ..one(format!("linpack-{i}")) };
-        match bound {
-            "cpu" => task.props.cpus = Some(vec![node * of_node + core * threads + thread]),
-            "node" => {
-                task.props.cpus = Some((node * of_node..(node + 1) * of_node).collect());
-                task.props.nodes_membind = Some(vec![node]);
+    } else {
+        for i in 0..instances {
+            let (node, core, thread) = (i % nodes, i / nodes % cores, i / (nodes * cores) % threads);
+            let of_node = cores * threads;
+            let mut task = TaskDef { delay: u64::from(i) * stagger, ..one(format!("linpack-{i}")) };
+            match bound {
+                "cpu" => task.props.cpus = Some(vec![node * of_node + core * threads + thread]),
+                "node" => {
+                    task.props.cpus = Some((node * of_node..(node + 1) * of_node).collect());
+                    task.props.nodes_membind = Some(vec![node]);
+                }
+                _ => return Err(Error::input(format!("bound={bound} is not known")).mend("no, cpu or node")),
             }
-            _ => return Err(Error::input(format!("bound={bound} is not known")).mend("no, cpu or node")),
+            workload.tasks.push(task);
         }
-        workload.tasks.push(task);
     }
     if jitter > 0 {
         fork_from_a_shell(&mut workload, stagger, jitter);
@@ -83,17 +79,17 @@ fn build(given: &Given) -> Result<Workload> {
 /// Lets a shell fork the tasks, one after another and `stagger` apart, with a standard deviation of `jitter`. It
 /// computes for a quarter of that time and sleeps for the rest.
 fn fork_from_a_shell(workload: &mut Workload, stagger: Nanos, jitter: Nanos) {
-    let varied = |mean| Amount { mean, sd: jitter };
+    let rest = Amount { mean: stagger - stagger / 4, sd: jitter };
     let mut phases = Vec::new();
     for task in &mut workload.tasks {
         let events = vec![
             step("run", Action::Run(exactly(stagger / 4))),
             step("fork", Action::Fork(task.name.clone())),
-            step("sleep", Action::Sleep(varied(stagger - stagger / 4))),
+            step("sleep", Action::Sleep(rest)),
         ];
         let loops = Some(u64::from(std::mem::take(&mut task.instances)));
         phases.push(Phase { events, loops, ..Phase::default() });
-        task.delay = 0;
+        (task.delay, task.stagger) = (0, 0);
     }
     workload.tasks.push(TaskDef { name: "shell".to_owned(), loops: Some(1), phases, ..TaskDef::default() });
 }
