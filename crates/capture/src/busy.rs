@@ -1,6 +1,7 @@
 //! How busy this machine is with other things, before a load is measured on it.
 
-use crate::procfs::numbered;
+use crate::online;
+use crate::procfs::{numbered, split_stat};
 use schedlab_base::Tid;
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +27,7 @@ impl Busy {
         let (start, before) = (Instant::now(), times(Path::new("/proc")));
         std::thread::sleep(length);
         let (passed, after) = (start.elapsed(), times(Path::new("/proc")));
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let cpus = online().iter().count().max(1) as f64;
         // SAFETY: sysconf reads a constant.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
         Self::between(&before, &after, passed.as_secs_f64() * ticks * cpus)
@@ -34,27 +35,32 @@ impl Busy {
 
     /// What was taken between two looks, of so many ticks of CPU time.
     fn between(before: &Times, after: &Times, whole: f64) -> Self {
-        let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut by_name: BTreeMap<String, f64> = BTreeMap::new();
         let own = std::process::id() as Tid;
         for (pid, (name, ticks)) in after.iter().filter(|(pid, _)| **pid != own) {
             // One that has begun since then is left out: its time may be older than it is as a process.
             let Some((_, earlier)) = before.get(pid) else { continue };
-            *by_name.entry(name).or_default() += ticks.saturating_sub(*earlier) as f64 / whole;
+            *by_name.entry(name.clone()).or_default() += ticks.saturating_sub(*earlier) as f64 / whole;
         }
         let share = by_name.values().sum::<f64>().min(1.0);
-        let mut largest: Vec<_> = by_name.into_iter().map(|(name, part)| (name.to_owned(), part)).collect();
-        largest.retain(|(_, part)| *part > 0.0);
-        largest.sort_by(|a, b| b.1.total_cmp(&a.1));
-        largest.truncate(MOST_NAMES);
-        Self { share, largest }
+        Self { share, largest: largest(by_name, MOST_NAMES) }
     }
+}
 
-    /// `rustc 39.9%, bash 0.3%`.
-    #[must_use]
-    pub fn named(&self) -> String {
-        let one = |(name, part): &(String, f64)| format!("{name} {:.1}%", part * 100.0);
-        self.largest.iter().map(one).collect::<Vec<_>>().join(", ")
-    }
+/// The largest parts of the CPU time and whose they are, so many at most.
+#[must_use]
+pub fn largest(by_name: BTreeMap<String, f64>, most: usize) -> Vec<(String, f64)> {
+    let mut parts: Vec<_> = by_name.into_iter().collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    parts.truncate(most);
+    parts
+}
+
+/// Parts of the CPU time as messages have them: `rustc 39.9%, bash 0.3%`. What would be 0.0% is left out.
+#[must_use]
+pub fn named(parts: &[(String, f64)]) -> String {
+    let one = |(name, part): &(String, f64)| format!("{name} {:.1}%", part * 100.0);
+    parts.iter().filter(|(_, part)| *part >= 0.000_5).map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The name of each process and the ticks of CPU time that it has had.
@@ -70,9 +76,8 @@ fn times(proc: &Path) -> Times {
 
 /// Of a `stat` line, `pid (comm) state ...`: the name, and user and system time, which are fields 14 and 15.
 fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
-    let (head, rest) = stat.rsplit_once(')')?;
-    let (_, name) = head.split_once('(')?;
-    let mut times = rest.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    let (name, fields) = split_stat(stat)?;
+    let mut times = fields.skip(11).map(str::parse::<u64>);
     let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);
     Some((name.to_owned(), user + system))
 }
@@ -90,7 +95,7 @@ mod tests {
         let before = times(&[(7, "cc1", 100), (8, "cc1", 0), (9, "idle", 5), (own, "schedlab", 0)]);
         let after = times(&[(7, "cc1", 130), (8, "cc1", 20), (9, "idle", 5), (10, "new", 99), (own, "schedlab", 50)]);
         let busy = Busy::between(&before, &after, 100.0);
-        assert_eq!((busy.share, busy.named().as_str()), (0.5, "cc1 50.0%"));
+        assert_eq!((busy.share, named(&busy.largest).as_str()), (0.5, "cc1 50.0%"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! by time and passes them to a sink.
 
 mod btf;
-mod busy;
+pub mod busy;
 mod calls;
 mod cgroups;
 mod changes;
@@ -29,7 +29,6 @@ mod tracefs;
 #[cfg(test)]
 mod tree;
 
-pub use busy::Busy;
 pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;

@@ -1,6 +1,7 @@
 //! Names of kernel objects (tracefs instances, cgroups) that state the process that made them, so that a later run can
 //! remove those of processes that were killed.
 
+use crate::procfs::split_stat;
 use schedlab_base::Tid;
 use std::fs;
 use std::path::Path;
@@ -46,9 +47,7 @@ impl Process {
 
     fn below(proc: &Path, pid: Tid) -> Option<Self> {
         let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
-        // The name in parentheses may itself contain spaces and parentheses.
-        let (head, tail) = stat.rsplit_once(')')?;
-        let mut fields = tail.split_whitespace();
+        let (name, mut fields) = split_stat(&stat)?;
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
         let threads: u32 = fields.nth(15)?.parse().ok()?;
@@ -57,7 +56,7 @@ impl Process {
         if matches!(state, "Z" | "X") && threads <= 1 {
             return None;
         }
-        Some(Self { pid, start, parent, name: head.split_once('(')?.1.to_owned() })
+        Some(Self { pid, start, parent, name: name.to_owned() })
     }
 }
 

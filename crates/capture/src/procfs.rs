@@ -5,6 +5,7 @@ use schedlab_base::{CpuId, CpuList, Policy, TaskProperties, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::str::SplitWhitespace;
 use std::sync::Arc;
 
 /// A task as /proc shows it.
@@ -144,7 +145,7 @@ pub(crate) fn counts_as_the_kernel(proc: &Path) -> bool {
 pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
     fs::read(proc.join(pid.to_string()).join("stat")).is_ok_and(|stat| {
         let stat = String::from_utf8_lossy(&stat);
-        stat.rsplit_once(')').is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
+        split_stat(&stat).is_some_and(|(_, mut fields)| !matches!(fields.next(), Some("Z" | "X")))
     })
 }
 
@@ -190,11 +191,17 @@ pub(crate) fn numbered(dir: &Path) -> Vec<Tid> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|n| *n > 0).collect()
 }
 
-/// Parses a `stat` line, `tid (comm) state ...`; the CPU is field 39.
-pub(crate) fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
+/// The name in a `stat` line, `tid (comm) state ...`, and the fields that follow it. The name may itself contain spaces
+/// and parentheses.
+pub(crate) fn split_stat(stat: &str) -> Option<(&str, SplitWhitespace<'_>)> {
     let (head, rest) = stat.rsplit_once(')')?;
-    let comm = head.split_once('(')?.1.to_owned();
-    let mut fields = rest.split_whitespace();
+    Some((head.split_once('(')?.1, rest.split_whitespace()))
+}
+
+/// Parses a `stat` line; the CPU is field 39.
+pub(crate) fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
+    let (comm, mut fields) = split_stat(stat)?;
+    let comm = comm.to_owned();
     let runnable = fields.next()? == "R";
     let parent = fields.next()?.parse().ok()?;
     let cpu = fields.nth(34)?.parse().ok()?;

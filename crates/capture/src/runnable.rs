@@ -82,8 +82,7 @@ impl Runnable {
     fn threads(&mut self, dir: &Path) -> u32 {
         self.load(&dir.join("stat"));
         let text = String::from_utf8_lossy(&self.buffer);
-        let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace());
-        fields.and_then(|mut fields| fields.nth(17)?.parse().ok()).unwrap_or(0)
+        procfs::split_stat(&text).and_then(|(_, mut fields)| fields.nth(17)?.parse().ok()).unwrap_or(0)
     }
 
     fn read(&mut self, tid: Tid, tgid: Tid) -> Option<RunnableTask> {

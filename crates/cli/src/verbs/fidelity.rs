@@ -73,7 +73,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         repeats: args.repeats,
         threads: args.jobs.count(),
     };
-    busy::remark(args.on.iter().map(String::as_str), ui);
+    busy::remark(live, ui);
     let bar = ui.progress(Some(steps(&question)), "starting");
     let fidelity = compare(&question, &|what| {
         bar.set_message(what.to_owned());

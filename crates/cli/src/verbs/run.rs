@@ -97,7 +97,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(folder) = &args.keep {
         kept::prepare(folder, args.force)?;
     }
-    busy::remark(std::iter::once(args.on.as_str()), ui);
+    busy::remark(args.on == "live", ui);
     let mut outcome = run_with_progress(experiments, &*backend, (args.jobs.count(), args.keep.as_deref()), ui)?;
     if let Some(folder) = &args.keep {
         keep_looks(&mut outcome, folder, args.output.as_deref(), ui)?;

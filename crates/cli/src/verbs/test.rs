@@ -101,7 +101,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let (page, junit) = (target(&args.output)?, target(&args.junit)?);
     args.keep.as_deref().map_or(Ok(()), is_free)?;
     let how = how(&args, &subject);
-    busy::remark(std::iter::once(args.on.as_str()), ui);
+    busy::remark(args.on == "live", ui);
     let bar = ui.progress(Some(tests.len() as u64), "testing");
     let verdicts = battery::run(&tests, &subject, &how, &|done| bar.set_position(done as u64));
     bar.finish_and_clear();

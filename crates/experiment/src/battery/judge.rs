@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::outcome::{Judged, judged, run_experiments};
 use crate::verdict::Verdict;
 use schedlab_base::{Error, Result};
+use schedlab_capture::busy::named;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -183,7 +184,7 @@ fn quiet(noisy: Judged, noise: &[Noise], most: f64, backend: &dyn Backend) -> Re
         most * 100.0,
         seeds.len(),
         worst.share * 100.0,
-        worst.named()
+        named(&worst.tasks)
     );
     // One run decides nothing, and neither do fewer.
     if seeds.len() - loud < 2 {

@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Outcome, Request};
 use schedlab_base::{CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
+use schedlab_capture::busy::largest;
 use schedlab_machine::Machine;
 use schedlab_trace::Writer;
 use serde::Serialize;
@@ -141,10 +142,7 @@ impl Foreign {
             }
         }
         let share = by_name.values().sum();
-        let mut tasks: Vec<(String, f64)> = by_name.into_iter().collect();
-        tasks.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        tasks.truncate(NAMED);
-        Noise { seed, share, tasks }
+        Noise { seed, share, tasks: largest(by_name, NAMED) }
     }
 }
 
@@ -166,18 +164,11 @@ impl Sink for Foreign {
     }
 }
 
-impl Noise {
-    /// `cargo 3.1%, cc1 0.8%`.
-    pub(super) fn named(&self) -> String {
-        let one = |(name, share): &(String, f64)| format!("{name} {:.1}%", share * 100.0);
-        self.tasks.iter().filter(|(_, share)| *share >= 0.000_5).map(one).collect::<Vec<_>>().join(", ")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use schedlab_base::TaskState;
+    use schedlab_capture::busy::named;
 
     fn switch(time: Nanos, cpu: CpuId, prev: Tid, next: Tid) -> Event {
         let what = Payload::Switch { prev, prev_prio: 120, prev_state: TaskState::Runnable, next, next_prio: 120 };
@@ -200,6 +191,6 @@ mod tests {
         let noise = foreign.finish(3, 100, &BTreeSet::from([1]));
         assert_eq!(noise.seed, 3);
         assert!((noise.share - 0.15).abs() < 1e-12, "{noise:?}");
-        assert_eq!(noise.named(), "cc1 10.0%, tid 8 5.0%");
+        assert_eq!(named(&noise.tasks), "cc1 10.0%, tid 8 5.0%");
     }
 }
