@@ -221,13 +221,21 @@ impl Experiment {
             base.0.insert(name.clone(), values[0].clone());
         }
         let Some(x) = &chart.x else { return vec![(None, base)] };
-        let drawn = |value: &&Scalar| chart.at.get(x).is_none_or(|values| values.contains(value));
-        let point = |value: &Scalar| {
+        let place = |value| {
             let mut point = base.clone();
-            point.0.insert(x.clone(), value.clone());
-            point
+            point.0.insert(x.clone(), Scalar::clone(value));
+            (Some(value), point)
         };
-        self.file.sweep[x].iter().filter(drawn).map(|value| (Some(value), point(value))).collect()
+        self.file.sweep[x].iter().map(place).filter(|(_, point)| self.draws(chart, point)).collect()
+    }
+
+    /// Whether a chart is drawn at a point: where it says, along its parameter, or at the values of the shown point.
+    pub(crate) fn draws(&self, chart: &ChartFile, point: &Point) -> bool {
+        let shown = &self.points[self.shown_point()].0;
+        point.0.iter().all(|(name, value)| match chart.at.get(name) {
+            Some(values) => values.contains(value),
+            None => chart.x.as_ref() == Some(name) || shown.get(name) == Some(value),
+        })
     }
 
     /// How reports call the kernel.

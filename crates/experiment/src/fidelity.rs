@@ -29,7 +29,7 @@ use schedlab_measure::intervals::{Intervals, Table};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
-use start::{begun_as, moves_before};
+use start::begun_as;
 
 /// What is to be compared.
 pub struct Question {
@@ -253,19 +253,19 @@ fn both(
         let recording = kernel.recording(&asked[at])?;
         let others = others::of(&recording, setup.machine.costs.smt_loss_percent)?;
         let mut figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
-        figures.all.migrations -= f64::from(moves_before(&asked[at].workload, &figures.starts));
+        let (begun, moved) = begun_as(&asked[at].workload, &figures.starts);
+        figures.all.migrations -= f64::from(moved);
         tell(at);
-        Ok((figures, others))
+        Ok((figures, others::beside(begun, &others)))
     };
     let every: Vec<usize> = (0..asked.len()).collect();
     let real = on_threads(&every, kernel.at_once(question.threads), &ran, &|| {})?;
     let simulated = |at: usize| {
-        let (run, others) = &real[at];
         let request = Request {
             kernel: setup.kernel.clone(),
             machine: setup.machine.clone(),
             set: setup.set.clone(),
-            workload: others::beside(begun_as(&asked[at].workload, &run.starts), others),
+            workload: real[at].1.clone(),
             ..asked[at].clone()
         };
         let figures = measured(&Sim.meta(&request), &keys(at), |sink| Sim.run(&request, sink));

@@ -45,7 +45,13 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
     let mut lowering =
         Lowering { workload, machine, names, groups: Index::default(), sharers: Vec::new(), load: Load::default() };
     lowering.run()?;
-    Ok(placement::placed(lowering.load, workload.global.placement, machine))
+    let mut load = placement::placed(lowering.load, workload.global.placement, machine);
+    if machine.is_split() {
+        // A task that names no CPUs runs on those that are common to all.
+        let free = load.tasks.iter_mut().chain(&mut load.templates).filter(|task| task.initial.cpus.is_none());
+        free.for_each(|task| task.initial.cpus = Some(machine.common_cpus()));
+    }
+    Ok(load)
 }
 
 /// The load in the making.
@@ -114,11 +120,9 @@ impl<'a> Lowering<'a> {
                 (self.load.settings.len() - 1) as u32
             }));
         }
-        // A task begins in the root group unless it names another, and on the CPUs that are common to all.
-        let common = || self.machine.is_split().then(|| self.machine.common_cpus());
-        let cpus = initial.cpus.or_else(common);
+        // A task begins in the root group unless it names another.
         let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
-        let initial = Setting { group, cpus, ..initial };
+        let initial = Setting { group, ..initial };
         let program = program::of(task, &sets, |step| {
             let ops = self.names.ops(n, task, &step.what, &self.workload.global);
             if step.sync { ops.into_iter().map(program::synced).collect() } else { ops }

@@ -167,6 +167,11 @@ impl Judged {
 }
 
 impl Outcome {
+    /// How many runs the results are of.
+    pub(crate) fn runs_made(&self) -> usize {
+        self.experiments.iter().map(Judged::runs_made).sum()
+    }
+
     /// The verdict of all experiments together.
     #[must_use]
     pub fn verdict(&self) -> Verdict {

@@ -163,7 +163,7 @@ impl Job<'_> {
         let mut found = Vec::new();
         for (index, (chart, file)) in charts.iter().zip(&file.charts).enumerate() {
             let Some((expr, _)) = chart.tasks.as_ref().filter(|_| file.x.is_some()) else { continue };
-            if self.experiment.along(file).iter().any(|(_, at)| *at == points[point]) {
+            if self.experiment.draws(file, &points[point]) {
                 found.push((index, eval_list(expr, &scope)));
             }
         }

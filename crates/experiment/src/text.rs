@@ -175,7 +175,7 @@ pub fn table(outcome: &Outcome) -> String {
         }
     }
     let count = |v: Verdict| outcome.experiments.iter().flat_map(|e| &e.rows).filter(|r| r.verdict == v).count();
-    let runs: usize = outcome.experiments.iter().map(Judged::runs_made).sum();
+    let runs = outcome.runs_made();
     let _ = write!(out, "\n{runs} runs; {} passed, {} failed", count(Verdict::Pass), count(Verdict::Fail));
     for (verdict, word) in [
         (Verdict::Undecided, "undecided"),

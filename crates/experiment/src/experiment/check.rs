@@ -131,14 +131,16 @@ impl Check<'_> {
 
     /// One value of each of some parameters.
     pub(super) fn values(&self, path: &str, values: &BTreeMap<String, Scalar>) -> Result<()> {
-        for (name, value) in values {
-            let path = format!("{path}.{name}");
-            self.parameter(&path, name)?;
-            if !self.file.sweep[name].contains(value) {
-                return self.wrong(&path, format!("{value} is not among the sweep's"), "take one that is");
-            }
+        values.iter().try_for_each(|(name, value)| self.value(&format!("{path}.{name}"), name, value))
+    }
+
+    /// Checks that a parameter of the sweep has a value.
+    pub(super) fn value(&self, path: &str, name: &str, value: &Scalar) -> Result<()> {
+        self.parameter(path, name)?;
+        if self.file.sweep[name].contains(value) {
+            return Ok(());
         }
-        Ok(())
+        self.wrong(path, format!("{value} is not among the sweep's"), "take one that is")
     }
 
     pub(super) fn parameter(&self, path: &str, name: &str) -> Result<()> {

@@ -89,10 +89,7 @@ impl Check<'_> {
     fn drawn_at(&self, path: &str, file: &ChartFile) -> Result<()> {
         for (name, values) in &file.at {
             let path = format!("{path}.{name}");
-            self.parameter(&path, name)?;
-            if let Some(value) = values.iter().find(|v| !self.file.sweep[name].contains(v)) {
-                return self.wrong(&path, format!("{value} is not among the sweep's"), "take one that is");
-            }
+            values.iter().try_for_each(|value| self.value(&path, name, value))?;
             if values.len() != 1 && (values.is_empty() || file.x.as_ref() != Some(name)) {
                 return self.wrong(&path, "is one point of the chart", "give one value");
             }

@@ -104,37 +104,21 @@ impl Sink for Starting {
     }
 }
 
-/// Whether a task of this delay begins when it wakes up by itself, and not when it is released.
-fn sleeps_first(task: &mut TaskDef, delay: Nanos) -> bool {
-    delay > 0 || first_sleep(task).is_some()
-}
-
-/// How often the tasks moved before they began, on a real kernel that places them when it releases them.
-pub(super) fn moves_before(workload: &Workload, starts: &Starts) -> u32 {
-    let of_task = |task: &TaskDef| {
-        let names = (0..task.instances).map(|n| match task.instances {
-            1 => task.name.clone(),
-            _ => format!("{}-{n}", task.name),
-        });
-        let waits = |nth: u64| sleeps_first(&mut task.clone(), task.delay.saturating_add(task.stagger * nth));
-        let begun = |name: &String| starts.get(name).filter(|start| start.woke.is_some());
-        (0..).zip(names).filter_map(|(n, name)| begun(&name).filter(|_| waits(n))).map(|start| start.moved).sum::<u32>()
-    };
-    let wakes = workload.global.start == schedlab_workload::Start::Wake;
-    workload.tasks.iter().filter(|_| wakes).map(of_task).sum()
-}
-
-/// The workload with its tasks begun in this way. One whose tasks are started one after another starts them itself.
-pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> Workload {
+/// The workload with its tasks begun in this way, and how often they had moved before. One whose tasks are started one
+/// after another starts them itself.
+pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> (Workload, u32) {
     if workload.global.start != schedlab_workload::Start::Wake {
-        return workload.clone();
+        return (workload.clone(), 0);
     }
-    let one = |task: &TaskDef, name: String, nth: u32| {
+    let mut moved = 0;
+    let mut one = |task: &TaskDef, name: String, nth: u32| {
         let delay = task.delay.saturating_add(task.stagger.saturating_mul(nth.into()));
         let start = starts.get(&name).copied().unwrap_or_default();
         let mut task = TaskDef { name, instances: 1, delay, stagger: 0, ..task.clone() };
-        let began = if sleeps_first(&mut task, delay) { start.woke } else { start.released };
         let sleep = first_sleep(&mut task).filter(|_| delay == 0);
+        let waits = delay > 0 || sleep.is_some();
+        moved += if waits && start.woke.is_some() { start.moved } else { 0 };
+        let began = if waits { start.woke } else { start.released };
         if let Some(Wakeup { at, cpu }) = began {
             match sleep {
                 Some(sleep) => *sleep = Amount { mean: at, sd: 0 },
@@ -149,7 +133,8 @@ pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> Workload {
         1 => vec![one(task, task.name.clone(), 0)],
         many => (0..many).map(|n| one(task, format!("{}-{n}", task.name), n)).collect(),
     };
-    Workload { tasks: workload.tasks.iter().flat_map(instances).collect(), ..workload.clone() }
+    let tasks = workload.tasks.iter().flat_map(instances).collect();
+    (Workload { tasks, ..workload.clone() }, moved)
 }
 
 /// The sleep with which a task begins, if it is not repeated.
@@ -241,8 +226,8 @@ mod tests {
             ("sleeps-again", Start { released: wakeup(9, 2), woke: wakeup(100_500, 2), moved: 4 }),
         ];
         let starts = starts.map(|(name, start)| (name.to_owned(), start)).into();
-        assert_eq!(moves_before(&workload, &starts), 2, "the others began when they were released");
-        let begun = begun_as(&workload, &starts);
+        let (begun, moved) = begun_as(&workload, &starts);
+        assert_eq!(moved, 2, "the others began when they were released");
         let found: Vec<_> = begun.tasks.iter().map(|t| (t.name.as_str(), t.instances, t.delay, t.cpu)).collect();
         let expected = [
             ("at-once", 1, 7, Some(1)),
@@ -256,7 +241,7 @@ mod tests {
         let forked = r#"{ "tasks": { "a": { "run": 100 } }, "global": { "x-start": "fork" } }"#;
         let workload = schedlab_workload::parse(forked.as_bytes(), std::path::Path::new("w")).unwrap();
         let starts = [("a".to_owned(), Start { released: wakeup(7, 1), woke: None, moved: 0 })].into();
-        assert_eq!(begun_as(&workload, &starts), workload);
+        assert_eq!(begun_as(&workload, &starts), (workload, 0));
     }
 
     #[test]
@@ -267,7 +252,7 @@ mod tests {
             let first = &workload.tasks[0];
             let name = if first.instances == 1 { first.name.clone() } else { format!("{}-0", first.name) };
             let start = Start { released: None, woke: Some(Wakeup { at: 5, cpu: 1 }), moved: 0 };
-            let begun = begun_as(&workload, &[(name.clone(), start)].into());
+            let (begun, _) = begun_as(&workload, &[(name.clone(), start)].into());
             assert_eq!(begun.tasks.len() as u32, workload.tasks.iter().map(|task| task.instances).sum::<u32>());
             let mut task = begun.tasks[0].clone();
             assert_eq!((&task.name, task.cpu), (&name, Some(1)));

@@ -14,16 +14,13 @@ pub(super) fn placed(load: Load, placement: Placement, machine: &Machine) -> Loa
     }
     let mut load = load.spread();
     let common = machine.common_cpus();
-    let is_free = |cpus: &Option<Vec<u32>>| cpus.as_ref().is_none_or(|cpus| machine.is_split() && *cpus == common);
-    let free = load.tasks.iter_mut().map(|task| &mut task.initial).filter(|initial| is_free(&initial.cpus));
+    let free = load.tasks.iter_mut().map(|task| &mut task.initial).filter(|initial| initial.cpus.is_none());
     if placement == Placement::Cpu {
         let order = best_cpus(machine).into_iter().filter(|cpu| common.contains(cpu));
         free.zip(order.cycle()).for_each(|(initial, cpu)| initial.cpus = Some(vec![cpu]));
         return load;
     }
-    let mut nodes = nodes(machine);
-    nodes.iter_mut().for_each(|(_, cpus)| cpus.retain(|cpu| common.contains(cpu)));
-    nodes.retain(|(_, cpus)| !cpus.is_empty());
+    let nodes = nodes(machine, &common);
     for (initial, (node, cpus)) in free.zip(nodes.iter().cycle()) {
         initial.cpus = Some(cpus.clone());
         initial.membind = (nodes.len() > 1).then(|| vec![*node]);
@@ -31,10 +28,10 @@ pub(super) fn placed(load: Load, placement: Placement, machine: &Machine) -> Loa
     load
 }
 
-/// The nodes that have CPUs, and their CPUs.
-fn nodes(machine: &Machine) -> Vec<(u32, Vec<u32>)> {
+/// The nodes that have some of these CPUs, and which.
+fn nodes(machine: &Machine, cpus: &[u32]) -> Vec<(u32, Vec<u32>)> {
     let mut nodes: Vec<(u32, Vec<u32>)> = Vec::new();
-    for Cpu { place, .. } in &machine.cpus {
+    for Cpu { place, .. } in machine.cpus.iter().filter(|cpu| cpus.contains(&cpu.place.cpu)) {
         match nodes.iter_mut().find(|(node, _)| *node == place.node) {
             Some((_, cpus)) => cpus.push(place.cpu),
             None => nodes.push((place.node, vec![place.cpu])),

@@ -148,7 +148,8 @@ impl Picture<'_> {
             series.push(published(label, groups.iter().map(of).collect()));
         }
         if self.chart.groups.iter().any(|(_, published)| published.is_some()) {
-            let of = |(_, expr): &Group| self.results.number(expr.as_ref()?, Some(0), &self.place());
+            let at = self.place();
+            let of = |(_, expr): &Group| self.results.number(expr.as_ref()?, Some(0), &at);
             series.push(published("published", self.chart.groups.iter().map(of).collect()));
         }
         let (x, y) = self.axes(self.file.x.as_deref().unwrap_or_default());
@@ -169,8 +170,8 @@ impl Picture<'_> {
         match &self.chart.y {
             Some(y) => self.places().into_iter().map(|(value, at)| (words(value), y, at)).collect(),
             None => {
-                let labels = self.file.groups.iter().map(|group| group.label.clone());
-                labels.zip(&self.chart.groups).map(|(label, (expr, _))| (label, expr, self.place())).collect()
+                let (at, labels) = (self.place(), self.file.groups.iter().map(|group| group.label.clone()));
+                labels.zip(&self.chart.groups).map(|(label, (expr, _))| (label, expr, at.clone())).collect()
             }
         }
     }

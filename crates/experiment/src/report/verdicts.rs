@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub fn summary(outcome: &Outcome) -> String {
     let rows = || outcome.experiments.iter().flat_map(|e| &e.rows);
     let count = |v: Verdict| rows().filter(|r| r.verdict == v).count();
-    let runs: usize = outcome.experiments.iter().map(Judged::runs_made).sum();
+    let runs = outcome.runs_made();
     let judged = rows().count() - count(Verdict::Calibration);
     let mut text = format!("{runs} runs; {} of {judged} expectations hold", count(Verdict::Pass));
     for (verdict, one, several) in [

@@ -1,4 +1,4 @@
-//! Charts with a value for each task, of the runs that the report shows.
+//! Charts with a value for each task: of the runs that the report shows, or of those along a parameter.
 
 use super::Picture;
 use crate::expr::{Expr, eval_list};
