@@ -1,8 +1,9 @@
 """Holds simulations of recorded loads to the recordings, and writes the table into docs/model.md.
 
 Nine loads are recorded, on this kernel or in a guest. Each recording is modelled, and the model is simulated as
-recorded (`schedlab model --validate`). The table has the errors, and whether they are within the bounds below. Nothing
-else should run on the machine meanwhile; a deterministic guest does not mind.
+recorded (`schedlab model --validate`). The table has the errors, and whether they are within the bounds below. Each
+load is recorded once more, and another table has how far that recording is from the first, by the same measures
+(apart.py). Nothing else should run on the machine meanwhile; a deterministic guest does not mind.
 
 With `--against` the loads are recorded in guests of two kernels, and the predictions of each for the other are held to
 what the other did (across.py).
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import across
+import apart
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "model.md"
@@ -58,6 +60,11 @@ COMMANDS = {
     "pipeline": ["sh", "-c", PIPELINE],
 }
 
+#: A guest has so many MiB, and more of them with each further recording: then it boots otherwise, and nothing is quite
+#: at the same time.
+MEMORY = 2080
+MORE_MEMORY = 160
+
 #: An error of a latency is within its bound if it is less than this many us, too.
 LATENCY_US = 50.0
 
@@ -88,6 +95,10 @@ BARS = [
     Bar("wake-up p99", "latency_p99", 0.20, "latency_p99_us"),
     Bar("Spearman", "rank", 0.95),
 ]
+#: What the second table is.
+SCATTER = "How far a second recording of each load is from the first:"
+#: What the second table across kernels is.
+ALIKE = "The same, with the waits of tasks that are alike (the instances of one task, all compilers) added up:"
 #: The median size of the error of the total wait over the loads.
 MEDIAN_WAIT = 0.05
 
@@ -102,13 +113,13 @@ def file(load: str) -> str:
     return str(HERE / "accuracy" / f"{load}.json") if load in LOADS else load
 
 
-def record(load: str, where: argparse.Namespace, out: Path, on: str, seed: int = 1) -> None:
-    """Record a load."""
+def record(load: str, where: argparse.Namespace, out: Path, on: str, again: int = 1) -> None:
+    """Record a load, for the first time or again."""
     command = [where.schedlab, "exec", "--force", "-o", str(out)]
     if on != "live":
         command += [MESSAGING if load == "messaging" else file(load)]
-        command += ["--on", on, "--machine", where.machine, "--deterministic", "--seed", str(seed)]
-        command += ["--duration", where.duration]
+        command += ["--on", on, "--machine", where.machine, "--deterministic"]
+        command += ["--duration", where.duration, "--memory", str(MEMORY + (again - 1) * MORE_MEMORY)]
     elif load in COMMANDS:
         command += ["--", *COMMANDS[load]]
     else:
@@ -171,7 +182,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("loads", nargs="*", help=f"which of {', '.join(LOADS)}, or files; default: all of these")
     parser.add_argument("--on", default="live", help="live, this kernel, or vm:KERNEL, a deterministic guest of it")
     parser.add_argument("--against", help="another vm:KERNEL: predict each of the two from recordings of the other")
-    parser.add_argument("--repeats", type=int, default=2, help="with --against: how often each load is recorded")
+    parser.add_argument(
+        "--repeats", type=int, default=2, help="how often each load is recorded; without --against, 1 or 2"
+    )
     parser.add_argument("--machine", default="2", help="the guest's machine")
     parser.add_argument("--duration", default="3s", help="how long the workload files are run")
     parser.add_argument("--schedlab", default=str(SCHEDLAB), help="the command")
@@ -190,45 +203,52 @@ def arguments() -> argparse.Namespace:
 
 
 def as_recorded(where: argparse.Namespace, folder: Path) -> str:
-    """Record the loads, simulate their models, and format the errors."""
+    """Record the loads, simulate their models, and format the errors; then, how far apart two recordings are."""
     found: dict[str, Found] = {}
+    scatter: dict[str, Found] = {}
     for load in where.loads:
-        recording = folder / f"{Path(load).stem}.arrows"
         begin = time.monotonic()
-        if not where.recorded:
-            record(load, where, recording, where.on)
-        found[load] = validate(recording, where)
+        recordings = [folder / f"{Path(load).stem}{end}.arrows" for end in ("", "-again")[: where.repeats]]
+        for at, recording in enumerate(recordings):
+            if not where.recorded:
+                record(load, where, recording, where.on, at + 1)
+        found[load] = validate(recordings[0], where)
+        if where.repeats > 1:
+            scatter[load] = apart.between(where.schedlab, *recordings)
         print(f"{name(load)}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-    return table(found)
+    return table(found) + (f"\n\n{SCATTER}\n\n{table(scatter)}" if scatter else "")
 
 
 def predicted(where: argparse.Namespace, folder: Path) -> str:
     """Record the loads under two kernels, predict each from the other, and format how right that is."""
     kernels = [where.on, where.against]
     scores: dict[tuple[str, str], across.Score] = {}
+    alike: dict[tuple[str, str], across.Score] = {}
     for load in where.loads:
         begin = time.monotonic()
-        made = {(on, seed): recording_of(folder, load, on, seed) for on in kernels for seed in seeds(where)}
-        for (on, seed), recording in made.items():
+        made = {(on, again): recording_of(folder, load, on, again) for on in kernels for again in times(where)}
+        for (on, again), recording in made.items():
             if not where.recorded:
-                record(load, where, recording, on, seed)
+                record(load, where, recording, on, again)
         for here, there in (kernels, kernels[::-1]):
             pairs = [
-                across.ask(where.schedlab, made[here, seed], made[there, seed], profile(there)) for seed in seeds(where)
+                across.ask(where.schedlab, made[here, again], made[there, again], profile(there))
+                for again in times(where)
             ]
             direction = f"{here.removeprefix('vm:')} to {there.removeprefix('vm:')}"
-            scores[direction, name(load)] = across.score(across.merged(pairs).values())
+            scores[direction, name(load)] = across.score(across.merged(tasks for tasks, _ in pairs).values())
+            alike[direction, name(load)] = across.score(across.merged(roles for _, roles in pairs).values())
         print(f"{load} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-    return across.table(scores)
+    return f"{across.table(scores)}\n\n{ALIKE}\n\n{across.table(alike)}"
 
 
-def recording_of(folder: Path, load: str, on: str, seed: int) -> Path:
+def recording_of(folder: Path, load: str, on: str, again: int) -> Path:
     """Name the file of one of a load's recordings under two kernels."""
-    return folder / f"{Path(load).stem}-{on.rpartition('/')[2].removeprefix('vm:')}-{seed}.arrows"
+    return folder / f"{Path(load).stem}-{on.rpartition('/')[2].removeprefix('vm:')}-{again}.arrows"
 
 
-def seeds(where: argparse.Namespace) -> range:
-    """List the seeds of a load's recordings."""
+def times(where: argparse.Namespace) -> range:
+    """Count a load's recordings from 1."""
     return range(1, where.repeats + 1)
 
 

@@ -5,6 +5,7 @@ the change of each task's wait that it predicts is compared with the change from
 """
 
 import json
+import re
 import statistics
 import subprocess
 from collections import Counter
@@ -149,11 +150,37 @@ def merged(pairs: Iterable[dict[Key, Task]]) -> dict[Key, Task]:
     return all_tasks
 
 
-def ask(schedlab: str, here: Path, there: Path, kernel: str) -> dict[Key, Task]:
-    """Ask the model of the one recording for the kernel of the other, and read what that one shows."""
-    answer = run(schedlab, "whatif", str(here), "--kernel", kernel)["whatif"]["variants"][0]
+def together(tasks: dict[Key, Task], rows: list[dict[str, Any]], waits: dict[str, float]) -> dict[Key, Task]:
+    """Put the tasks that are alike together, of which `whatif` has a row (a role). Others are alone.
+
+    `waits` has what those of each role waited for in the other recording.
+    """
+    found: dict[Key, Task] = {}
+    for row in rows:
+        if row["kind"] == "role" and row["name"] in waits:
+            wait, cpu = row["figures"]["wait_us"], row["figures"]["run_us"]["recorded"]
+            own = [wait["recorded"]], [waits[row["name"]]], [wait["baseline"]], [wait["asked"]]
+            found[row["name"], 0] = Task([cpu], *own)
+    return found | {key: task for key, task in tasks.items() if (role(key[0]), 0) not in found}
+
+
+def role(name: str) -> str:
+    """Name what tasks have in common whose names differ by numbers only, as `whatif` does."""
+    starred = re.sub("[0-9]+", "*", name)
+    return re.sub(r"(?<=.)[-_:/.#]+\*$", "", starred)
+
+
+def ask(schedlab: str, here: Path, there: Path, kernel: str) -> tuple[dict[Key, Task], dict[Key, Task]]:
+    """Ask the model of the one recording for the kernel of the other, and read what that one shows.
+
+    Returns the tasks, and those that are alike together.
+    """
+    rows = run(schedlab, "whatif", str(here), "--kernel", kernel)["whatif"]["variants"][0]["rows"]
     recorded, other = (run(schedlab, "stats", str(file))["tasks"] for file in (here, there))
-    return collect(recorded, other, answer["rows"])
+    tasks = collect(recorded, other, rows)
+    roles = run(schedlab, "diff", str(here), str(there), "--by", "role", "--all")["rows"]
+    waits = {row["name"]: row["figures"]["wait_us"]["b"] for row in roles if "wait_us" in row["figures"]}
+    return tasks, together(tasks, rows, waits)
 
 
 def run(schedlab: str, *words: str) -> dict[str, Any]:

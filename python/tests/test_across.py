@@ -66,6 +66,18 @@ def test_repeated_recordings_show_what_is_chance(across: ModuleType) -> None:
     assert (score.sure, score.sure_right) == (1, 1)
 
 
+def test_tasks_that_are_alike_are_one(across: ModuleType) -> None:
+    names = ["client-3", "kworker/0:1-events", "worker12", "rustc", "-1", "a--12"]
+    assert [across.role(name) for name in names] == ["client", "kworker/*:*-events", "worker*", "rustc", "-*", "a"]
+    one = across.Task([1000.0], [100.0], [130.0], [1.0], [2.0])
+    tasks = {("hog-0", 0): one, ("hog-1", 0): one, ("beat", 0): one}
+    role = {"kind": "role", "name": "hog", "figures": row(0, 200.0, 210.0, 300.0)["figures"]}
+    found = across.together(tasks, [role, row(1, 0.0, 0.0, 0.0)], {"hog": 260.0, "beat": 130.0})
+    assert set(found) == {("hog", 0), ("beat", 0)}
+    hog = found["hog", 0]
+    assert (hog.here, hog.there, hog.baseline, hog.asked) == ([200.0], [260.0], [210.0], [300.0])
+
+
 def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
     right = across.Score(compared=5, changed=2, right=2, sure=1, sure_right=1, sizes=[0.1, 0.3])
     none = across.Score(compared=3, changed=0, right=0, sure=0, sure_right=0, sizes=[])
