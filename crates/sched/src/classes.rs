@@ -81,8 +81,9 @@ pub trait Class: Scheduler {
     /// Called when a task leaves this class. Dequeues it, and no longer treats it as the running task if it was.
     fn switched_from(&mut self, cx: &mut Core, p: TaskId);
 
-    /// Called when a task joins this class. Enqueues it if it is runnable, and treats it as the running task if it is.
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId);
+    /// Called when a task of another class joins this one. Enqueues it if it is runnable, and treats it as the running
+    /// task if it is.
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId, from: ClassId);
 
     /// The timer of `cpu` that the class started has expired, or that of a task that no longer runs there (`task_tick`
     /// with `queued`; see [`hrtick`]).

@@ -148,7 +148,7 @@ impl<D: Discipline> Fair<D> {
         let capacities = machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let mut pelt = Pelt::new(release, capacities, rqs.queues.len(), setup.tick);
         pelt.util_est.keep(&setup.balancing.features);
-        (0..rqs.first_task).for_each(|e| pelt.init_entity(e, 0));
+        (0..rqs.first_task).for_each(|e| pelt.init_entity(e, false, 0));
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
         let numa = setup.numa.zip(domains.as_ref());

@@ -270,6 +270,14 @@ pub trait Scheduler {
         let _ = (cx, p, old);
     }
 
+    /// Handles a change of the CPUs that a running task may use, of which its present one is still one
+    /// (`do_set_cpus_allowed`).
+    ///
+    /// Default: nothing.
+    fn affinity_changed(&mut self, cx: &mut Core, p: TaskId) {
+        let _ = (cx, p);
+    }
+
     /// Returns the absolute deadline of a deadline task, by which mutexes that lend priorities order their waiters.
     ///
     /// Default: 0, for schedulers without such tasks.

@@ -1,6 +1,6 @@
 //! A wrapper that gives a simple scheduler load balancing across CPUs and lets other classes run above it.
 
-use super::Class;
+use super::{Class, ClassId};
 use crate::balance::{Balancer, Queues};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -162,7 +162,7 @@ impl<S: Queues> Class for Balanced<S> {
         }
     }
 
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId, _from: ClassId) {
         let cpu = cx.task(p).cpu;
         if cx.task(p).on_rq {
             self.inner.enqueue_task(cx, cpu, p, Enqueue::Migrated);

@@ -447,7 +447,7 @@ impl Class for Deadline {
         }
     }
 
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId, _from: ClassId) {
         let cpu = cx.task(p).cpu;
         let id = self.entity(p);
         // A task that returns before its 0-lag time keeps its budget and deadline. After that they have been cleared

@@ -26,7 +26,7 @@
 //! There are no real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian), so one limit covers all tasks. From
 //! 6.12 on this limit throttles no task; [the fair server](super::deadline) replaces it. Deadline tasks count against
 //! the limit (until 6.6), but only up to it while no period timer is running. Pushing by interrupts (`RT_PUSH_IPI`)
-//! takes no time. In 2.6.24 real-time tasks stay on their CPU, whereas that kernel's load balancer would move them;
+//! takes no time, and 4.1 pushes all that it can, not one task of each CPU. In 2.6.24 real-time tasks stay on their CPU, whereas that kernel's load balancer would move them;
 //! push and pull came one release later.
 //!
 //! # Reference
@@ -140,6 +140,8 @@ impl RealTime {
             aligned: false,
             rejoin: Rejoin::HeadIfLowered,
             push_pull: true,
+            has_pushed: false,
+            one_overloads: true,
             beside_deadline: false,
             by_capacity: false,
         };
@@ -321,6 +323,9 @@ impl Scheduler for RealTime {
         }
         let cpu = cx.task(p).cpu;
         self.account(cx, cpu);
+        if before == after && self.rules.rejoin == Rejoin::HeadIfLowered {
+            return;
+        }
         self.remove(cpu, p);
         self.entities[p as usize].level = after;
         let head = match self.rules.rejoin {
@@ -428,13 +433,14 @@ impl Class for RealTime {
         }
     }
 
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId, from: ClassId) {
         let cpu = cx.task(p).cpu;
         self.entities[p as usize].level = level(&cx.task(p).attributes);
         if cx.task(p).state != State::Runnable {
             return;
         }
-        self.insert(cpu, p, false);
+        // From the class above, its priority was lowered.
+        self.insert(cpu, p, from == ClassId::Deadline && self.rules.rejoin != Rejoin::End);
         self.start_period(cx);
         if cx.curr(cpu) == Some(p) {
             let now = cx.now();

@@ -365,6 +365,10 @@ impl<F: Class> Scheduler for Stack<F> {
         }
     }
 
+    fn affinity_changed(&mut self, cx: &mut Core, p: TaskId) {
+        class!(self, self.class_of(p), affinity_changed(cx, p));
+    }
+
     fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         self.dl.as_mut().map_or(Ok(()), |dl| dl.admits(cx, p, new))
     }

@@ -178,10 +178,24 @@ impl Discipline for Cfs {
         f.rqs.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
     }
 
-    fn fork(f: &mut Fair<Self>, e: EntityId, parent: Option<(EntityId, CpuId)>) {
+    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>) {
         if let Some((parent, cpu)) = parent {
             f.rqs.entities[e as usize].vruntime = f.rqs.entities[parent as usize].vruntime;
             f.rqs.entities[e as usize].forked_on = Some(cpu);
+        }
+        if !f.d.rules.moves_relative {
+            return;
+        }
+        let fair = [Policy::Other, Policy::Batch, Policy::Idle];
+        if !fair.contains(&cx.task(e - f.rqs.first_task).attributes.policy) {
+            let entity = &mut f.rqs.entities[e as usize];
+            (entity.vruntime, entity.relative) = (0, true);
+        } else if let Some((parent, _)) = parent {
+            // Since 2.6.33 it is placed where its parent is, and takes its place along to its first CPU
+            // (task_fork_fair).
+            let q = f.rqs.entities[parent as usize].queue;
+            f.place_new(cx, q, e);
+            f.take_off_min(q, e);
         }
     }
 
@@ -196,12 +210,13 @@ impl Discipline for Cfs {
     #[inline]
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
         let is_curr = f.rqs.is_curr(q, e);
+        let placed = f.rqs.entities[e as usize].relative;
         if is_curr || f.d.rules.lands_before_account {
             f.land(q, e);
         }
         f.update_curr(cx, q);
         f.land(q, e);
-        if how == Enqueue::New {
+        if how == Enqueue::New && !placed {
             f.place_new(cx, q, e);
         }
         f.update_group(cx, e);
@@ -417,6 +432,18 @@ impl Discipline for Cfs {
             // queue.
             f.update_curr(cx, q);
             f.place(q, e, true);
+        }
+    }
+
+    fn change_class(f: &mut Fair<Self>, e: EntityId, joins: bool) {
+        let q = f.rqs.entities[e as usize].queue;
+        if !f.d.rules.moves_relative {
+        } else if joins {
+            f.land(q, e);
+        } else if !f.rqs.entities[e as usize].relative {
+            // It gets no more credit than if it woke now.
+            f.place(q, e, false);
+            f.take_off_min(q, e);
         }
     }
 

@@ -44,6 +44,8 @@ impl<D: Discipline> Class for Fair<D> {
         } else if on_rq {
             self.pelt.util_est.remove(cpu, p);
             self.dequeue(cx, e, Leave::MOVE);
+        } else {
+            D::change_class(self, e, false);
         }
         if self.rqs.running[cpu as usize] == Some(e) {
             self.put_prev(cx, cpu, e);
@@ -52,7 +54,7 @@ impl<D: Discipline> Class for Fair<D> {
         self.age_in_another_class(e, false, cx.now());
     }
 
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId, _from: ClassId) {
         let e = self.rqs.entity(p);
         let attributes = cx.task(p).attributes;
         let cpu = cx.task(p).cpu;
@@ -65,6 +67,8 @@ impl<D: Discipline> Class for Fair<D> {
             if cx.curr(cpu) == Some(p) {
                 self.set_next(cx, cpu, e, false);
             }
+        } else {
+            D::change_class(self, e, true);
         }
     }
 
@@ -121,12 +125,9 @@ impl<D: Discipline> Class for Fair<D> {
             self.pelt.count_others(cpu, runnable, cx.now());
         }
         self.rqs.note_occupancy(cpu, runnable);
-        // As in `add_nr_running`, the CPU now has more than one task.
-        if runnable > before
-            && self.rqs.nr_running(cpu) > 1
-            && let Some(balancer) = &mut self.balancer
-        {
-            balancer.note_overload();
+        if let Some(balancer) = &mut self.balancer {
+            let now = self.rqs.nr_running(cpu);
+            balancer.note_runnable(now + before - runnable, now);
         }
     }
 

@@ -92,9 +92,8 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// Sets what a task's attributes determine: its weight and slice.
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes);
 
-    /// Initialises the entity of a forked task. `parent` is the parent's entity and CPU, if the parent is in this
-    /// class.
-    fn fork(f: &mut Fair<Self>, e: EntityId, parent: Option<(EntityId, CpuId)>);
+    /// Initialises the entity of a forked task. `parent` is the parent's entity and CPU, if there is a parent.
+    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>);
 
     /// Charges the running entity for `delta` ns. Returns whether its turn ends.
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool;
@@ -194,6 +193,9 @@ pub trait Discipline: std::fmt::Debug + Sized {
 
     /// Called when a task changes its group: before, on its old queue, and after (`joins`), on its new one.
     fn change_group(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, joins: bool, queued: bool);
+
+    /// Called when a task that is asleep leaves the class, or (`joins`) joins it.
+    fn change_class(f: &mut Fair<Self>, e: EntityId, joins: bool);
 
     /// Called when the attributes of a queued task have changed. Reschedules the CPU if another task should run.
     fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool);

@@ -184,10 +184,13 @@ impl Discipline for Eevdf {
             }
             entity.load = load;
         }
-        (entity.custom_slice, entity.slice) = (custom, slice);
+        // The slice of an idle task is not touched (`fair_policy()` in `__setscheduler_params`).
+        if a.policy != Policy::Idle || entity.slice == 0 {
+            (entity.custom_slice, entity.slice) = (custom, slice);
+        }
     }
 
-    fn fork(_f: &mut Fair<Self>, _e: EntityId, _parent: Option<(EntityId, CpuId)>) {}
+    fn fork(_f: &mut Fair<Self>, _cx: &mut Core, _e: EntityId, _parent: Option<(EntityId, CpuId)>) {}
 
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
@@ -346,9 +349,6 @@ impl Discipline for Eevdf {
 
     #[inline]
     fn set_slice(f: &mut Fair<Self>, e: EntityId, slice: Nanos, joins: bool) {
-        if !f.d.customs {
-            return;
-        }
         let entity = &mut f.rqs.entities[e as usize];
         entity.slice = slice;
         entity.custom_slice |= joins;
@@ -457,6 +457,8 @@ impl Discipline for Eevdf {
     fn migrate(_f: &mut Fair<Self>, _e: EntityId, _from: QueueId, _to: QueueId) {}
 
     fn change_group(_f: &mut Fair<Self>, _cx: &mut Core, _e: EntityId, _joins: bool, _queued: bool) {}
+
+    fn change_class(_f: &mut Fair<Self>, _e: EntityId, _joins: bool) {}
 
     fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool) {
         let (new, cpu) = (cx.task(p).attributes.prio(), cx.task(p).cpu);

@@ -80,7 +80,7 @@ struct Habits {
     halved: Nanos,
     /// One more than the task that it last woke; 0 if there is none.
     last_wakee: u32,
-    /// The CPU before its last migration. Until 5.14, the CPU on which it last woke another task.
+    /// The CPU before its last migration, at first its parent's. Until 5.14, the CPU on which it last woke another task.
     recent_cpu: CpuId,
 }
 
@@ -141,12 +141,12 @@ impl Places {
         }
     }
 
-    /// Makes room for a new task and resets its habits.
-    pub fn grow(&mut self, p: TaskId) {
+    /// Makes room for a new task and resets its habits. `cpu` is where its parent runs.
+    pub fn grow(&mut self, p: TaskId, cpu: CpuId) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, Habits::default());
         }
-        self.tasks[p as usize] = Habits::default();
+        self.tasks[p as usize] = Habits { recent_cpu: cpu, ..Habits::default() };
         if self.counts_overlaps() {
             self.overlaps.resize(self.tasks.len(), overlap::Overlap::default());
             self.overlaps[p as usize] = overlap::Overlap::default();

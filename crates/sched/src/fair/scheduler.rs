@@ -70,12 +70,12 @@ impl<D: Discipline> Scheduler for Fair<D> {
         self.begin(cx);
         let e = self.rqs.entity(p);
         self.rqs.grow(p);
-        self.places.grow(p);
+        self.places.grow(p, cx.task(p).cpu);
         if self.places.counts_overlaps() {
             self.places.overlap_is_new(p, D::usual_time_to_wakeup(&self.d));
         }
         self.pelt.util_est.grow(p);
-        self.pelt.init_entity(e, cx.now());
+        self.pelt.init_entity(e, true, cx.now());
         let q = self.rqs.queue_of(cx, p, cx.task(p).cpu);
         self.rqs.set_queue(e, q);
         let attributes = cx.task(p).attributes;
@@ -89,7 +89,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             }
             (parent, cpu)
         });
-        D::fork(self, e, parent);
+        D::fork(self, cx, e, parent);
         if let Some(numa) = &mut self.numa {
             numa.fork(cx, p);
         }
@@ -128,6 +128,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         if how == Enqueue::Wakeup && self.places.counts_overlaps() {
             self.places.overlap_restarts(p, &self.rqs.entities[e as usize]);
         }
+        let before = self.rqs.nr_running(cpu);
         self.enqueue(cx, e, how);
         if how == Enqueue::Wakeup {
             self.check_overused(cx, cpu);
@@ -136,9 +137,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             if how == Enqueue::Wakeup {
                 balancer.woken(cpu, cx.now());
             }
-            if self.rqs.nr_running(cpu) > 1 {
-                balancer.note_overload();
-            }
+            balancer.note_runnable(before, self.rqs.nr_running(cpu));
         }
     }
 
@@ -336,6 +335,13 @@ impl<D: Discipline> Scheduler for Fair<D> {
         if self.rqs.entities[e as usize].on_rq {
             let running = self.rqs.running[self.rqs.cpu_of(self.rqs.entities[e as usize].queue) as usize] == Some(e);
             D::changed(self, cx, p, old, running);
+        }
+    }
+
+    fn affinity_changed(&mut self, cx: &mut Core, p: TaskId) {
+        // In releases that put the running task back while its attributes change, they do so here too (4.3 on).
+        if self.d.change_puts() {
+            self.while_off(cx, self.rqs.entity(p), Leave::SAVE, true, |_, _| {});
         }
     }
 

@@ -95,6 +95,9 @@ const RT_RULES: rt::Rules = rt::Rules {
     aligned: false,
     rejoin: Rejoin::HeadIfLowered,
     push_pull: true,
+    // "sched/rt: Use IPI to trigger RT task push migration instead of pulling" (4.1).
+    has_pushed: true,
+    one_overloads: false,
     beside_deadline: true,
     // "sched/rt: Make RT capacity-aware" (5.6).
     by_capacity: true,
@@ -122,6 +125,7 @@ pub(super) const LINUX_2_6_24: Above = Above {
         throttles: false,
         rejoin: Rejoin::End,
         push_pull: false,
+        has_pushed: false,
         beside_deadline: false,
         by_capacity: false,
         ..RT_RULES
@@ -135,6 +139,7 @@ pub(super) const LINUX_2_6_32: Above = Above {
         shares: true,
         aligned: true,
         rejoin: Rejoin::End,
+        has_pushed: false,
         beside_deadline: false,
         by_capacity: false,
         ..RT_RULES
@@ -144,7 +149,14 @@ pub(super) const LINUX_2_6_32: Above = Above {
 
 /// 3.18.
 pub(super) const LINUX_3_18: Above = Above {
-    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, by_capacity: false, ..RT_RULES },
+    rt: rt::Rules {
+        shares: true,
+        aligned: true,
+        rejoin: Rejoin::HeadUnlessRaised,
+        has_pushed: false,
+        by_capacity: false,
+        ..RT_RULES
+    },
     dl: Some(deadline::Rules {
         grub: None,
         constrained: false,
@@ -156,7 +168,7 @@ pub(super) const LINUX_3_18: Above = Above {
 
 /// 4.1.
 pub(super) const LINUX_4_1: Above = Above {
-    rt: LINUX_3_18.rt,
+    rt: rt::Rules { has_pushed: true, ..LINUX_3_18.rt },
     dl: Some(deadline::Rules {
         grub: None,
         constrained: false,
@@ -173,8 +185,9 @@ pub(super) const LINUX_5_10: Above =
 /// 6.6.
 pub(super) const LINUX_6_6: Above = Above { rt: RT_RULES, dl: Some(DL_RULES) };
 
-/// 6.12 replaces throttling by the fair server.
-pub(super) const LINUX_6_12: Above = Above { rt: rt::Rules { throttles: false, ..RT_RULES }, dl: Some(DL_RULES) };
+/// 6.12 replaces throttling by the fair server. "sched/rt: Make rt_rq->pushable_tasks updates drive rto_mask" (6.7).
+pub(super) const LINUX_6_12: Above =
+    Above { rt: rt::Rules { throttles: false, one_overloads: true, ..RT_RULES }, dl: Some(DL_RULES) };
 
 /// Stacks the classes of a release on top of its fair class.
 pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F> {

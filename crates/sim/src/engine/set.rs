@@ -89,10 +89,16 @@ impl<S: Scheduler> Engine<'_, S> {
             return Did::Next;
         };
         let task = &mut self.cx.tasks[p as usize];
+        let changes = task.allowed != allowed;
         (task.allowed, task.pinned) = (allowed, requested.is_single());
         self.processes[p as usize].affinity = requested;
         self.trace_affinity(p);
         if self.cx.task(p).allowed.contains(cpu) {
+            if changes {
+                self.catch_up(cpu);
+                self.sched.affinity_changed(&mut self.cx, p);
+                self.cx.touch(cpu);
+            }
             return Did::Next;
         }
         self.processes[p as usize].pc += 1;

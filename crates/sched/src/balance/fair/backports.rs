@@ -58,7 +58,13 @@ pub const SIS_UTIL: Backport = Backport { mainline: Some(v(6, 0)), stable: &[v(5
 pub const ALLOWED_BY_LOCAL: Backport = Backport { mainline: Some(v(5, 18)), stable: &[v(5, 15)] };
 
 /// A new task's slow path counts only the CPUs of a group that the task may use (`update_sg_wakeup_stats`).
-pub const WAKEUP_STATS_OF_ALLOWED: Backport = Backport { mainline: None, stable: &[v(6, 12)] };
+pub const WAKEUP_STATS_OF_ALLOWED: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 12)] };
+
+/// A misfit task is pulled to a CPU only if its whole core is idle.
+pub const MISFIT_TO_IDLE_CORE: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 12), v(6, 18)] };
+
+/// The counts of local and remote faults start anew even if there were none of interest (`update_task_scan_period`).
+pub const LOCALITY_FORGOTTEN: Backport = Backport { mainline: None, stable: &[v(6, 12)] };
 
 /// The runnable time of a CPU that a task would join or leave is counted with or without the task's own (`cpu_util`).
 pub const OWN_RUNNABLE: Backport = Backport { mainline: None, stable: &[v(6, 12)] };
@@ -74,7 +80,7 @@ mod tests {
         assert_eq!(has(&MASKED_DESTINATION), [true, false, true, true, true, true]);
         assert_eq!(has(&PROPORTIONAL_NEWIDLE), [false, false, true, false, true, true]);
         assert_eq!(has(&SIS_UTIL), [false, true, true, true, true, true]);
-        assert_eq!(has(&WAKEUP_STATS_OF_ALLOWED), [false, false, false, false, true, false]);
+        assert_eq!(has(&WAKEUP_STATS_OF_ALLOWED), [false, false, true, false, true, false]);
         assert_eq!(has(&OWN_RUNNABLE), [false, false, false, false, true, false]);
     }
 }

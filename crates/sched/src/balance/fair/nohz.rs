@@ -223,12 +223,12 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Whether the tick of the busy CPU `cpu` sees a reason to kick.
     fn kicks(&self, cpu: CpuId) -> bool {
+        let list = self.b.domains.of(cpu);
+        let Some(first) = list.first() else { return false };
         if self.q.nr_running(cpu) >= 2 {
             return true;
         }
         let release = self.b.rules.release();
-        let list = self.b.domains.of(cpu);
-        let Some(first) = list.first() else { return false };
         let state = &self.b.of_cpu[cpu as usize];
         let pct = u64::from(self.b.domains.params(first).imbalance_pct);
         if release >= v(4, 1) && self.q.nr_fair(cpu) >= 1 && state.capacity * pct < state.capacity_orig * 100 {

@@ -301,10 +301,11 @@ impl Balancer {
         self.overload || self.split
     }
 
-    /// Records that some CPU now has more than one runnable task.
+    /// Called when the number of runnable tasks of a CPU has changed. Records that it now has several
+    /// (`add_nr_running`).
     #[inline]
-    pub fn note_overload(&mut self) {
-        self.overload = true;
+    pub fn note_runnable(&mut self, before: u32, now: u32) {
+        self.overload |= before < 2 && now >= 2;
     }
 
     /// Called when a task wakes up on `cpu`. Ends its idle period and adds it to the average (`ttwu_do_activate`).

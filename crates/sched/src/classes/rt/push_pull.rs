@@ -82,6 +82,9 @@ impl RealTime {
     /// Pushes the waiting task of `cpu` with the highest priority that can move to a CPU with a lower one
     /// (`push_rt_task`). Returns whether a task was pushed.
     pub(super) fn push(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        if !self.is_overloaded(cx, cpu) {
+            return false;
+        }
         let curr = self.rq(cpu).curr;
         let Some(p) = self.waiting(cpu).find(|p| Some(*p) != curr && cx.curr(cpu) != Some(*p) && !pinned(cx, *p))
         else {
@@ -98,17 +101,27 @@ impl RealTime {
         true
     }
 
+    /// Whether a CPU has tasks that others may look for (`update_rt_migration`, later `rt_queue_push_tasks`).
+    fn is_overloaded(&self, cx: &Core, cpu: CpuId) -> bool {
+        let least = if self.rules.one_overloads { 1 } else { 2 };
+        self.rq(cpu).nr >= least && self.waiting(cpu).any(|p| !pinned(cx, p))
+    }
+
     /// Called when the highest priority of `cpu` drops. Pulls waiting tasks from other CPUs if their priority is higher
-    /// than what is left here (`pull_rt_task`).
+    /// than what is left here (`pull_rt_task`), or has these push.
     pub(crate) fn pull(&mut self, cx: &mut Core, cpu: CpuId) {
         if !cx.online(cpu) {
             return;
         }
         for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if self.rq(from).nr == 0 || !self.roots.join(from, cpu) {
+            if self.rq(from).nr == 0 || !self.roots.join(from, cpu) || !self.is_overloaded(cx, from) {
                 continue;
             }
             sync(self, cx, from);
+            if self.rules.has_pushed {
+                while self.push(cx, from) {}
+                continue;
+            }
             let curr = self.rq(from).curr;
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };

@@ -27,6 +27,12 @@ pub struct Rules {
     pub rejoin: Rejoin,
     /// Whether CPUs push and pull real-time tasks.
     pub push_pull: bool,
+    /// Whether a CPU that would pull has the others push instead, each its first task that waits (`RT_PUSH_IPI`, 4.1
+    /// on).
+    pub has_pushed: bool,
+    /// Whether one task that waits is enough for a CPU to be overloaded (6.7 on). Until then there must be two, or one
+    /// beside another that runs.
+    pub one_overloads: bool,
     /// Whether there is a deadline class above this one (3.14 on).
     pub beside_deadline: bool,
     /// Whether CPUs too small for a task are avoided (5.6 on; simulated as 5.7 does it).

@@ -13,7 +13,7 @@ impl<F: Class> Stack<F> {
         class!(self, from, switched_from(cx, p));
         self.classes[p as usize] = to;
         self.count(cx, to);
-        class!(self, to, switched_to(cx, p));
+        class!(self, to, switched_to(cx, p, from));
         if cx.curr(cpu) == Some(p) {
             self.fair.runs(cx, cpu, to);
         }

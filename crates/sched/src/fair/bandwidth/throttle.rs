@@ -78,8 +78,6 @@ impl<D: Discipline> Fair<D> {
                 let delayed = self.rqs.entities[e as usize].delayed;
                 let how = if delayed { Leave { special: true, ..Leave::DELAYED } } else { Leave::GONE };
                 self.dequeue_entity(cx, above, e, how);
-            } else {
-                self.update_group(cx, e);
             }
             idle = self.rqs.untally(above, nr, idle, delayed);
             leaves &= self.rqs.queues[above as usize].load.weight == 0;
@@ -100,12 +98,16 @@ impl<D: Discipline> Fair<D> {
             self.rqs.queues[*q as usize].throttle_count -= 1;
         }
         let cpu = self.rqs.cpu_of(q);
+        let before = self.rqs.nr_running(cpu);
         if self.rqs.throttles_tasks {
             self.put_back_from_aside(cx, &below);
             self.rqs.touch_group(cx, q - self.rqs.cpus);
         } else if self.rqs.queues[q as usize].load.weight > 0 {
             self.put_on(cx, q);
             self.rqs.touch_group(cx, q - self.rqs.cpus);
+        }
+        if let Some(balancer) = &mut self.balancer {
+            balancer.note_runnable(before, self.rqs.nr_running(cpu));
         }
         if cx.curr(cpu).is_none() && self.rqs.queues[cpu as usize].nr_queued > 0 {
             cx.resched(cpu);
@@ -130,8 +132,6 @@ impl<D: Discipline> Fair<D> {
             joins &= !self.rqs.entities[e as usize].on_rq;
             if joins {
                 D::join(self, cx, above, e, Enqueue::Wakeup);
-            } else {
-                self.update_group(cx, e);
             }
             idle = self.rqs.tally(above, nr, idle, delayed);
             if self.rqs.queues[above as usize].throttled {

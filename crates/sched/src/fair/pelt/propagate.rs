@@ -132,7 +132,7 @@ mod tests {
         for (p, e) in TASKS.into_iter().enumerate() {
             rqs.grow(p as u32);
             rqs.entities[e as usize].load = Load::with_weight(1024, Arithmetic::Calc);
-            pelt.init_entity(e, MS);
+            pelt.init_entity(e, true, MS);
         }
         (rqs, pelt)
     }

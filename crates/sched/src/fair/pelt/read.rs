@@ -67,7 +67,8 @@ impl Pelt {
     /// The runnable average of a task, out of 1024.
     pub(in crate::fair) fn task_runnable(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
         let e = rqs.entity(p);
-        self.entities[e as usize].runnable.at(self.clock_of(rqs, e, now)) * SCALE
+        let average = self.entities[e as usize].runnable.at(self.clock_of(rqs, e, now)) * SCALE;
+        (average - self.util_est.excess(p, now)).max(0.0)
     }
 
     /// The load that a task contributes to its CPU (`task_h_load`).

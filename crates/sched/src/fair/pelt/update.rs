@@ -4,18 +4,19 @@ use super::{Average, Loads, OfEntity, Pelt, SCALE};
 use crate::classes::ClassId;
 use crate::fair::entity::{EntityId, QueueId};
 use crate::fair::rqs::Runqueues;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, v};
 
 impl Pelt {
-    /// Initialises the averages of a new entity, as if it had always been runnable.
-    pub(in crate::fair) fn init_entity(&mut self, e: EntityId, now: Nanos) {
+    /// Initialises the averages of a new entity: of a task as if it had always been runnable, of a group's from 4.3 on
+    /// as if it never had.
+    pub(in crate::fair) fn init_entity(&mut self, e: EntityId, task: bool, now: Nanos) {
         if self.loads == Loads::Weights {
             return;
         }
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, OfEntity::default());
         }
-        let runnable = Average::of(1.0, 0.0, now);
+        let runnable = if task || self.loads == Loads::Runnable { Average::of(1.0, 0.0, now) } else { Average::default() };
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
     }
 
@@ -34,11 +35,14 @@ impl Pelt {
         let whole = self.whole();
         let (time, now) = (now, self.clock(cpu, now));
         let attach = !self.entities[e as usize].attached;
+        let fresh = task && attach && self.entities[e as usize].running == Average::default();
         if attach {
             self.rebase(e, time, now);
         }
+        if fresh {
+            self.begin(rqs, (q, e), weight, time);
+        }
         let of = &mut self.entities[e as usize];
-        let fresh = task && attach && of.running == Average::default();
         of.attached = true;
         let before = of.runnable.at(now);
         of.runnable.steer(now, whole);
@@ -48,27 +52,41 @@ impl Pelt {
             self.report(rqs, q, time);
             return;
         }
-        let all = self.queues[q as usize].load.at(now);
-        let of = &mut self.entities[e as usize];
+        let (runnable, running) = if attach { self.brought(rqs, e, time, now) } else { (0.0, 0.0) };
         let of_cpu = &mut self.cpus[cpu as usize];
-        if fresh {
-            // post_init_entity_util_avg(): the part of the queue's utilisation by weight, but at most half of the spare
-            // capacity.
-            let used = of_cpu.util.at(now);
-            let left = ((self.capacities[cpu as usize] - used) / 2.0).max(0.0);
-            let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
-            of.running = Average::of(util / SCALE, 0.0, now);
-            of.runnable = Average::of(of.runnable.at(now), whole, now);
-            self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
-        }
-        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
-        let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
         of_cpu.runnable.shift(now, runnable, SCALE);
         of_cpu.util.shift(now, running, 0.0);
         if attach {
             self.propagate(rqs, q, Some(before), running / SCALE, time);
         }
         self.report(rqs, q, time);
+    }
+
+    /// Gives a new task its utilisation: the part of its queue's by weight, but at most half of the spare capacity; its
+    /// runnable average is the same (`post_init_entity_util_avg`).
+    fn begin(&mut self, rqs: &Runqueues, (q, e): (QueueId, EntityId), weight: f64, time: Nanos) {
+        let cpu = rqs.cpu_of(q);
+        let now = self.clock(cpu, time);
+        let used = match q.checked_sub(rqs.cpus) {
+            Some(group) => self.entities[group as usize].running.at(now) * SCALE,
+            None => self.cpus[cpu as usize].util.at(now),
+        };
+        let (used, all) = (used.trunc(), self.queues[q as usize].load.at(now).trunc());
+        let left = ((self.capacities[cpu as usize] - used) / 2.0).trunc().max(0.0);
+        // "sched/fair: Fix initial util_avg calculation" (6.10): until then with the weight of 64-bit kernels, which is
+        // 1024 times as large.
+        let weight = if self.release >= v(6, 10) { weight } else { weight * SCALE };
+        let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
+        let of = &mut self.entities[e as usize];
+        of.running = Average::of(util / SCALE, 0.0, now);
+        self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
+    }
+
+    /// The runnable average and the utilisation that a task brings to its CPU, or takes from it, out of 1024.
+    fn brought(&self, rqs: &Runqueues, e: EntityId, time: Nanos, now: Nanos) -> (f64, f64) {
+        let of = &self.entities[e as usize];
+        let excess = self.util_est.excess(e - rqs.first_task, time);
+        ((of.runnable.at(now) * SCALE - excess).max(0.0), of.running.at(now) * SCALE)
     }
 
     /// Called when an entity is dequeued.
@@ -101,17 +119,17 @@ impl Pelt {
             return;
         }
         let (time, now) = (now, self.clock(cpu, now));
-        let of = &self.entities[e as usize];
-        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        let load = self.entities[e as usize].runnable.at(now);
+        let (runnable, running) = if task { self.brought(rqs, e, time, now) } else { (0.0, 0.0) };
         self.rebase(e, now, time);
         if self.loads == Loads::All {
-            self.shift(q, time, -weight * runnable, 0.0);
+            self.shift(q, time, -weight * load, 0.0);
         }
         if task {
             let of_cpu = &mut self.cpus[cpu as usize];
-            of_cpu.runnable.shift(now, -runnable * SCALE, 0.0);
-            of_cpu.util.shift(now, -running * SCALE, 0.0);
-            self.propagate(rqs, q, None, -running, time);
+            of_cpu.runnable.shift(now, -runnable, 0.0);
+            of_cpu.util.shift(now, -running, 0.0);
+            self.propagate(rqs, q, None, -running / SCALE, time);
         }
     }
 

@@ -83,7 +83,9 @@ impl Estimate {
 /// The estimates of all tasks, and for each CPU the sum over its queued tasks.
 #[derive(Debug, Default)]
 pub(in crate::fair) struct Estimates {
+    /// Empty before there were estimates.
     tasks: Vec<Estimate>,
+    known: bool,
     /// Empty if no estimates are kept.
     cpus: Vec<u64>,
     /// Whether an increase is smoothed like a decrease (no `UTIL_EST_FASTUP`).
@@ -95,7 +97,7 @@ impl Estimates {
     pub fn new(release: Release, cpus: usize) -> Self {
         // "sched/fair: Add util_est on top of PELT" (4.17). That increases take effect at once came with 5.5.
         let kept = cpus > 1 && release >= v(4, 17);
-        Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }], slow_up: false }
+        Self { tasks: Vec::new(), known: kept, cpus: vec![0; if kept { cpus } else { 0 }], slow_up: false }
     }
 
     /// Keeps no estimates if they are off (`UTIL_EST`), and smooths increases if they do not take effect at once
@@ -109,7 +111,7 @@ impl Estimates {
 
     /// Makes room for a new task and resets its estimate.
     pub fn grow(&mut self, p: TaskId) {
-        if !self.cpus.is_empty() {
+        if self.known {
             self.tasks.resize(self.tasks.len().max(p as usize + 1), Estimate::default());
             self.tasks[p as usize] = Estimate::default();
         }
@@ -136,6 +138,11 @@ impl Estimates {
         if let Some(estimate) = self.tasks.get_mut(p as usize) {
             estimate.fresh = Decay::of(excess, now);
         }
+    }
+
+    /// By how much it still is.
+    pub fn excess(&self, p: TaskId, now: Nanos) -> f64 {
+        self.tasks.get(p as usize).map_or(0.0, |estimate| estimate.fresh.at(now))
     }
 
     fn of(&self, p: TaskId) -> u64 {
@@ -221,7 +228,13 @@ impl Pelt {
         if boost && own_counts {
             util = util.max(shift(self.runnable_avg(cpu, now) as u64, self.task_runnable(rqs, p, now) as u64));
         }
-        let estimate = self.util_est.on(cpu) + if to == Some(cpu) { self.util_est.of(p) } else { 0 };
+        // One that is queued, as it becomes another program, is in its CPU's sum.
+        let queued = at == cpu && rqs.entities[rqs.entity(p) as usize].on_rq;
+        let estimate = match (self.util_est.on(cpu), self.util_est.of(p)) {
+            (sum, own) if to == Some(cpu) => sum + own,
+            (sum, own) if queued => sum.saturating_sub(own),
+            (sum, _) => sum,
+        };
         util.max(estimate).min(whole)
     }
 }

@@ -261,7 +261,7 @@ fn a_cpu_does_not_look_for_tasks_if_that_takes_longer_than_it_will_be_idle() {
     };
     for kernel in releases(v(5, 16)..) {
         let (cheap, dear) = (waited(kernel, 90_000), waited(kernel, 101_000));
-        assert!((MS / 2..MS).contains(&cheap), "{kernel}: {cheap}");
+        assert!(cheap < MS, "{kernel}: {cheap}");
         assert!(dear > 2 * MS, "{kernel}: {dear}");
     }
 }

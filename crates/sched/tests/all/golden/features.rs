@@ -277,12 +277,12 @@ fn lb_min_leaves_light_tasks_until_balancing_has_failed() {
         assert_eq!(first("0"), 20, "{kernel}");
         assert!((21..30).contains(&first("1")), "{kernel}: {}", first("1"));
     }
-    // Later only load counts as such, which balancing evens out between CPUs that are both overloaded. Two hogs of nice
-    // 19 stay on CPU 1, and it takes a third as it first balances, or as it does so again.
+    // Later only load counts as such, which balancing evens out between CPUs that are both overloaded. Three hogs of
+    // nice 19 stay on CPU 1, and it takes a fourth as it first balances, or as it does so again.
     for kernel in releases(v(5, 10)..v(7, 0)) {
         let light = |name: String| hog(&name, 19);
-        let hogs = (0..4).map(|i| on(light(format!("h{i}")), 0));
-        let load = load(hogs.chain((0..2).map(|i| pinned(light(format!("p{i}")), 1))).collect());
+        let hogs = (0..6).map(|i| on(light(format!("h{i}")), 0));
+        let load = load(hogs.chain((0..3).map(|i| pinned(light(format!("p{i}")), 1))).collect());
         let first = |min| {
             let accounts = simulate_at_1000_hz(kernel, "2x1x1", &load, &[("LB_MIN", min)], 100);
             accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { .. })).expect("tasks move").time / MS

@@ -2,6 +2,7 @@
 
 use super::{Kind, Seen, Stats, fits_capacity, greater};
 use crate::balance::domains::{Flags, GroupId};
+use crate::balance::fair::backports::MISFIT_TO_IDLE_CORE;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 use crate::balance::rounds::Idleness;
@@ -17,8 +18,7 @@ impl<Q: Queues> Work<'_, Q> {
         let domain = self.b.domain(env.cpu, env.level);
         if domain.flags.has(Flags::ASYM_CPUCAPACITY) {
             let state = &self.b.of_group[group.index()];
-            // The source of 6.12.107 does not require an idle core.
-            let core_idle = release < v(6, 12) || self.is_core_idle(env.dst);
+            let core_idle = !MISFIT_TO_IDLE_CORE.is_in(release) || self.is_core_idle(env.dst);
             let (bigger, smaller) = if release >= v(5, 13) {
                 let dst = self.b.of_cpu[env.dst as usize].capacity;
                 (greater(dst, state.max_capacity), greater(state.min_capacity, dst))
@@ -45,8 +45,8 @@ impl<Q: Queues> Work<'_, Q> {
         match stats.kind {
             Kind::Overloaded => stats.avg_load > than.avg_load,
             Kind::Imbalanced => false,
-            // In mainline the last of several equal groups wins until 6.8, but 6.1 and 6.6 take the first one.
-            Kind::Misfit if release < v(6, 1) => stats.misfit >= than.misfit,
+            // "sched/fair: Simplify the update_sd_pick_busiest() logic" (6.9): until then the last of equal groups wins.
+            Kind::Misfit if release < v(6, 9) => stats.misfit >= than.misfit,
             Kind::Misfit => stats.misfit > than.misfit,
             Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
             Kind::Siblings | Kind::Full => release >= v(6, 5) && !core(*best),
