@@ -26,8 +26,8 @@
 //! There are no real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian), so one limit covers all tasks. From
 //! 6.12 on this limit throttles no task; [the fair server](super::deadline) replaces it. Deadline tasks count against
 //! the limit (until 6.6), but only up to it while no period timer is running. Pushing by interrupts (`RT_PUSH_IPI`)
-//! takes no time, and 4.1 pushes all that it can, not one task of each CPU. In 2.6.24 real-time tasks stay on their CPU, whereas that kernel's load balancer would move them;
-//! push and pull came one release later.
+//! takes no time, and 4.1 pushes all that it can, not one task of each CPU. In 2.6.24 real-time tasks stay on their
+//! CPU, whereas that kernel's load balancer would move them; push and pull came one release later.
 //!
 //! # Reference
 //! kernel/sched_rt.c of 2.6.24 and 2.6.32; kernel/sched/rt.c of 3.10, 3.18, 4.1, 6.1 and 6.6.

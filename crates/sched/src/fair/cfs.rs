@@ -288,7 +288,7 @@ impl Discipline for Cfs {
         }
     }
 
-    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
+    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load, _exact: (u64, u64)) {
         let q = f.rqs.entities[e as usize].queue;
         if f.rqs.entities[e as usize].on_rq && f.rqs.is_curr(q, e) {
             f.update_curr(cx, q);

@@ -147,8 +147,9 @@ pub trait Discipline: std::fmt::Debug + Sized {
         let _ = (f, e, slice, joins);
     }
 
-    /// Changes the weight of a group's entity (`reweight_entity`).
-    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load);
+    /// Changes the weight of a group's entity (`reweight_entity`). `exact` is its weight before and after, in the
+    /// resolution in which shares are distributed.
+    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load, exact: (u64, u64));
 
     /// The tick at one level, after accounting, if more than one entity is queued.
     fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId);

@@ -355,13 +355,12 @@ impl Discipline for Eevdf {
     }
 
     /// Rescales lag and deadline so that they stay the same in terms of weight.
-    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
+    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load, exact: (u64, u64)) {
         if f.d.features.reweight_places {
-            return f.reweight_by_placing(cx, e, load);
+            return f.reweight_by_placing(cx, e, load, exact);
         }
-        let Entity { queue: q, on_rq, load: old, .. } = f.rqs.entities[e as usize];
-        let (old, new) = (i128::from(old.weight), i128::from(load.weight));
-        let rescaled = |x: i64| (i128::from(x) * old / new) as i64;
+        let Entity { queue: q, on_rq, .. } = f.rqs.entities[e as usize];
+        let rescaled = |x: i64| x.wrapping_mul(exact.0 as i64) / exact.1 as i64;
         if !on_rq {
             let entity = &mut f.rqs.entities[e as usize];
             entity.vlag = rescaled(entity.vlag);

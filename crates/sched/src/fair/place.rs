@@ -141,7 +141,7 @@ impl Places {
         }
     }
 
-    /// Makes room for a new task and resets its habits. `cpu` is where its parent runs.
+    /// Makes room for a new task and resets its habits. `cpu` is where its parent runs; CPU 0 if it has none.
     pub fn grow(&mut self, p: TaskId, cpu: CpuId) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, Habits::default());

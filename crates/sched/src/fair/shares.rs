@@ -1,6 +1,5 @@
 //! Distribution of a group's shares over the CPUs: the weight of its entity on each CPU.
 //!
-//!
 //! A group with tasks on several CPUs has an entity on each. Their weights together should equal the group's shares,
 //! each in proportion to the part of the group's load on its CPU. On a single CPU the entity's weight is the shares.
 
@@ -12,8 +11,12 @@ use super::{Discipline, Fair};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
-/// The minimum weight of a group's entity (`MIN_SHARES`).
+/// The minimum weight of a group's entity (`MIN_SHARES`, and that of `scale_load_down`).
 const LEAST: u64 = 2;
+
+/// By how many bits 64-bit kernels since 4.7 distribute shares more finely than weights are used
+/// (`SCHED_FIXEDPOINT_SHIFT`).
+const FINE: u32 = 10;
 
 /// The method by which a release distributes shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,9 @@ pub enum Shares {
     },
     /// Distributed by the queued weights, at every change and tick (`calc_cfs_shares`, 2.6.38 to 4.2).
     ByWeight,
-    /// Distributed by the greater of the queued weight and the load average (`calc_group_shares`, 4.3 on).
+    /// Distributed by the greater of the queued weight and the load average (`calc_group_shares`, 4.3 on), as 64-bit
+    /// kernels do from 4.7 on: in steps of 1/1024 of a weight. Virtual time, slices and averages take whole weights,
+    /// but every step is a change of weight, which places the entity anew.
     ByLoad,
 }
 
@@ -50,6 +55,8 @@ pub(super) struct Sample {
 pub(super) struct Spread {
     /// The samples by group entity.
     samples: Vec<Sample>,
+    /// The weights of group entities in the resolution in which shares are distributed; 0 before they first were.
+    exact: Vec<u64>,
     /// For each domain, when its shares were last distributed, in ns (`sd->last_update`).
     last: Vec<Nanos>,
 }
@@ -57,7 +64,8 @@ pub(super) struct Spread {
 impl Spread {
     /// Creates the state for a number of group entities.
     pub fn new(entities: u32) -> Self {
-        Self { samples: vec![Sample::default(); entities as usize], last: Vec::new() }
+        let entities = entities as usize;
+        Self { samples: vec![Sample::default(); entities], exact: vec![0; entities], last: Vec::new() }
     }
 
     /// Called after the domains were rebuilt.
@@ -67,12 +75,26 @@ impl Spread {
 }
 
 impl Runqueues {
-    /// The weight that the entity of a group on one CPU should have.
+    /// By how many bits shares are distributed more finely than weights are used.
+    fn finer(&self) -> u32 {
+        if self.rules.shares == Shares::ByLoad { FINE } else { 0 }
+    }
+
+    /// The weight of a group's entity, in the resolution in which shares are distributed.
+    fn exact(&self, e: EntityId) -> u64 {
+        match self.spread.exact[e as usize] {
+            0 => self.entities[e as usize].load.weight << self.finer(),
+            exact => exact,
+        }
+    }
+
+    /// The weight that the entity of a group on one CPU should have, in that resolution.
     fn due(&self, pelt: &Pelt, e: EntityId, now: Nanos) -> u64 {
         let q = e + self.cpus;
         let group = &self.groups.all[self.group_of(q)];
+        let whole = group.shares << self.finer();
         if self.cpus == 1 {
-            return group.shares;
+            return whole;
         }
         let own = self.queues[q as usize].load.weight;
         let (load, all) = if self.rules.shares == Shares::ByLoad {
@@ -82,8 +104,7 @@ impl Runqueues {
         } else {
             (own, group.load)
         };
-        let shares = group.shares * load / all.max(1);
-        shares.max(LEAST).min(group.shares)
+        (whole * load / all.max(1)).max(LEAST).min(whole)
     }
 
     /// Whether a group's entity has a different weight than it should.
@@ -93,7 +114,7 @@ impl Runqueues {
             && self.cpus > 1
             && matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad)
             && !self.is_cut_off(e + self.cpus)
-            && self.entities[e as usize].load.weight != self.due(pelt, e, now)
+            && self.exact(e) != self.due(pelt, e, now)
     }
 
     /// Whether the weight of a group's entity should change just by the passing of time, because averages are still
@@ -170,9 +191,17 @@ impl<D: Discipline> Fair<D> {
             return;
         }
         let due = self.rqs.due(&self.pelt, e, cx.now());
-        if self.rqs.entities[e as usize].load.weight != due {
-            D::reweight(self, cx, e, Load::with_weight(due, self.d.arithmetic()));
+        if self.rqs.exact(e) != due {
+            self.reweight(cx, e, due);
         }
+    }
+
+    /// Changes the weight of a group's entity to one in the resolution in which shares are distributed.
+    fn reweight(&mut self, cx: &mut Core, e: EntityId, exact: u64) {
+        let before = self.rqs.exact(e);
+        self.rqs.spread.exact[e as usize] = exact;
+        let weight = (exact >> self.rqs.finer()).max(LEAST);
+        D::reweight(self, cx, e, Load::with_weight(weight, self.d.arithmetic()), (before, exact));
     }
 
     /// Distributes every group's shares over a domain's CPUs, unless that was done there recently (`update_shares`,
@@ -215,8 +244,7 @@ impl<D: Discipline> Fair<D> {
                 let sample = if weight == 0 { Sample::default() } else { Sample { shares: due, weight } };
                 self.rqs.spread.samples[e as usize] = sample;
                 crate::classes::sync(self, cx, cpu);
-                let load = Load::with_weight(due, self.d.arithmetic());
-                D::reweight(self, cx, e, load);
+                self.reweight(cx, e, due);
                 cx.touch(cpu);
             }
         }

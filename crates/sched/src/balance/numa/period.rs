@@ -113,7 +113,11 @@ pub fn adapt(release: Release, period_ms: u64, max_ms: u64, range: (u64, u64), s
     let Seen { remote, local, failed, shared, private } = seen;
     // "mm: numa: Slow PTE scan rate if migration failures occur" (4.0).
     if local + shared == 0 || (release >= v(4, 0) && failed > 0) {
-        return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: LOCALITY_FORGOTTEN.is_in(release) };
+        return Adapted {
+            period_ms: max_ms.min(period_ms << 1),
+            postpone: true,
+            forget: LOCALITY_FORGOTTEN.is_in(release),
+        };
     }
     let slot = period_ms.div_ceil(SLOTS) as i64;
     let part = |a: u64, all: u64| (a * SLOTS).checked_div(all).unwrap_or(0);
@@ -171,7 +175,10 @@ mod tests {
         assert_eq!(period(v(6, 1), seen(10, 90, 60, 40)), 700, "three slots sooner by 4 of 10 private");
         let nothing = to(v(6, 1), seen(0, 50, 0, 50));
         assert_eq!(nothing, Adapted { period_ms: 2000, postpone: true, forget: false });
-        assert!(to(v(6, 12), seen(0, 50, 0, 50)).forget, "6.12.107 returned before it cleared the counts, 6.12.117 not");
+        assert!(
+            to(v(6, 12), seen(0, 50, 0, 50)).forget,
+            "6.12.107 returned before it cleared the counts, 6.12.117 not"
+        );
         let failed = Seen { failed: 1, ..seen(100, 0, 0, 100) };
         assert_eq!((period(v(3, 18), failed), period(v(4, 1), failed)), (1300, 2000));
     }

@@ -9,9 +9,9 @@ use schedlab_sim::Core;
 impl Fair<Eevdf> {
     /// Keeps the lag, and what is left of the request and of its protection, in terms of weight, and places the entity
     /// by them (`reweight_entity`). The running entity is part of the average by which it is placed.
-    pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load) {
-        let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
-        let scaled = |x: i64| (i128::from(x) * i128::from(old.weight) / i128::from(load.weight)) as i64;
+    pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load, exact: (u64, u64)) {
+        let Entity { queue: q, on_rq, .. } = self.rqs.entities[e as usize];
+        let scaled = |x: i64| x.wrapping_mul(exact.0 as i64) / exact.1 as i64;
         let queued = on_rq && !self.rqs.is_curr(q, e);
         let mut left = None;
         if on_rq {

@@ -16,7 +16,8 @@ impl Pelt {
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, OfEntity::default());
         }
-        let runnable = if task || self.loads == Loads::Runnable { Average::of(1.0, 0.0, now) } else { Average::default() };
+        let runnable =
+            if task || self.loads == Loads::Runnable { Average::of(1.0, 0.0, now) } else { Average::default() };
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
     }
 
