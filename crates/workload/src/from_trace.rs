@@ -27,6 +27,7 @@ mod emit;
 mod groups;
 mod habits;
 mod identity;
+mod joins;
 mod life;
 mod names;
 mod pools;
@@ -49,6 +50,7 @@ use coarse::Coarseness;
 use cores::Cores;
 use costs::CostsSeen;
 use groups::Groups;
+use joins::Joins;
 use life::Task;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
@@ -58,6 +60,7 @@ use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Track
 use sequence::Token;
 use std::collections::HashMap;
 use track::{MOST_TASKS, Track};
+use unseen::Added;
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;
@@ -173,7 +176,8 @@ impl ModelBuilder {
         let mut report = self.count(&kept);
         let mut causes = self.settle(&kept);
         let pools = habits::pools(&self.track().tasks, |waker, task| causes.hold(self.track(), waker, task));
-        self.add_unseen(causes, options.most_events);
+        let joins = Joins::of(&self.track().tasks, &kept);
+        self.add_unseen(causes, &joins, options.most_events);
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);
         let window = self.replay.observer.0.bounds();
@@ -251,8 +255,9 @@ impl ModelBuilder {
         report
     }
 
-    /// Adds the messages that no wake-up shows; several as one, if there were too many events else.
-    fn add_unseen(&mut self, mut causes: Causes<'_>, most_events: usize) {
+    /// Adds the waits for children and the messages that no wake-up shows. If there were too many events else, several
+    /// messages are one, or there are none.
+    fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, most_events: usize) {
         let track = &mut self.replay.observer.0.inner;
         let folded = |task: &Task| task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
         let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
@@ -260,10 +265,14 @@ impl ModelBuilder {
             plain[waker as usize] && plain[task as usize] && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
-        let mut room = 4 * most_events;
-        while room > most_events / 16 {
-            let mut added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| causal(track, waker, task));
-            sent.add_to(&mut added);
+        let rooms = std::iter::successors(Some(4 * most_events), |room| Some(room / 2));
+        for room in rooms.take_while(|room| *room > most_events / 16).map(Some).chain([None]) {
+            let mut added = Added::to(&track.tasks);
+            if let Some(room) = room {
+                added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| causal(track, waker, task));
+                sent.add_to(&mut added);
+            }
+            joins.add_to(&mut added);
             let with = |(task, added): (&Task, Vec<_>)| match added.is_empty() {
                 true => self.coarseness.fold(&task.sequence),
                 false => self.coarseness.fold(&unseen::insert(&task.sequence, added)),
@@ -273,7 +282,6 @@ impl ModelBuilder {
                 std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
                 return;
             }
-            room /= 2;
         }
     }
 }

@@ -86,7 +86,8 @@ impl Coarseness {
             let own = task.cut;
             task.sequence = rewrite(&task.sequence, |token| match token {
                 Token::Block { length, .. } if own => Some(Token::Block { length, waker: NOBODY }),
-                Token::Post(sleeper) if cut[sleeper as usize] => None,
+                Token::Post(sleeper) | Token::End(sleeper) if cut[sleeper as usize] => None,
+                Token::Join if own => None,
                 other => Some(other),
             });
         });

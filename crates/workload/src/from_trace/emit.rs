@@ -192,8 +192,15 @@ impl Writer<'_> {
             Token::Block { .. } => Action::SemWait(semaphore(self.voice.own)),
             Token::Post(sleeper) => Action::SemPost(semaphore(sleeper)),
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
+            Token::End(parent) => Action::SemPost(self.ends(parent)),
+            Token::Join => Action::SemWait(self.ends(self.voice.own)),
             Token::Run(_) | Token::Set(_) | Token::Loop { .. } => return None,
         })
+    }
+
+    /// The semaphore that a task's children post when they end.
+    fn ends(&self, parent: TaskIx) -> String {
+        format!("join-{}", self.voice.keys[parent as usize])
     }
 
     fn phase(&mut self, times: u64, actions: Vec<Action>) {

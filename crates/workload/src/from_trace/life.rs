@@ -3,6 +3,7 @@
 use super::cause::Wakes;
 use super::habits::Habit;
 use super::identity::Identity;
+use super::joins::Family;
 use super::sequence::{TaskIx, Token};
 use super::timeouts::Phases;
 use super::unseen::Receiver;
@@ -53,6 +54,7 @@ pub(super) struct Task {
     pub phases: Phases,
     pub receiver: Receiver,
     pub habit: Habit,
+    pub family: Family,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
     /// What it was to the scheduler, first and after each change, and its CPU time as that.
@@ -97,6 +99,7 @@ impl Task {
             phases: Phases::default(),
             receiver: Receiver::default(),
             habit: Habit::default(),
+            family: Family::default(),
             prios: Vec::new(),
             identities: vec![(identity, 0)],
             unsaid: 0,

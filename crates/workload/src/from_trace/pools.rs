@@ -65,8 +65,11 @@ impl Walk<'_> {
 struct Play<'a> {
     walks: Vec<Walk<'a>>,
     stopped: Vec<bool>,
-    /// Posts that came and were not waited for yet, by task, and how many are still to come.
+    /// Posts that came and were not waited for yet, by task.
     posts: Vec<u64>,
+    /// The same of children that ended.
+    ends: Vec<u64>,
+    /// How many posts are still to come.
     missing: Vec<u64>,
 }
 
@@ -85,7 +88,8 @@ impl<'a> Play<'a> {
                 }
             }
         }
-        Self { walks: tasks.iter().map(walk).collect(), stopped, posts: vec![0; tasks.len()], missing }
+        let (posts, ends) = (vec![0; tasks.len()], vec![0; tasks.len()]);
+        Self { walks: tasks.iter().map(walk).collect(), stopped, posts, ends, missing }
     }
 
     /// Until nobody can do any more.
@@ -100,6 +104,16 @@ impl<'a> Play<'a> {
                             break;
                         }
                         self.posts[ix as usize] -= 1;
+                    }
+                    Token::Join => {
+                        if self.ends[ix as usize] == 0 {
+                            break;
+                        }
+                        self.ends[ix as usize] -= 1;
+                    }
+                    Token::End(parent) => {
+                        self.ends[parent as usize] += 1;
+                        ready.push(parent);
                     }
                     Token::Post(sleeper) => {
                         self.posts[sleeper as usize] += 1;

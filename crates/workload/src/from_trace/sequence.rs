@@ -30,6 +30,10 @@ pub(super) enum Token {
     Post(TaskIx),
     /// Created this task.
     Fork(TaskIx),
+    /// Ends, for which its parent, this one, may wait.
+    End(TaskIx),
+    /// Waits until one of its children has ended.
+    Join,
     /// From then on the task is scheduled as this one of its identities says.
     Set(u32),
     /// The next `len` tokens happened `times` times.
@@ -58,6 +62,7 @@ impl Tolerance {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) => x == y,
+            (Token::Join, Token::Join) => true,
             // Each fork makes another task, and each change another state, so they are never repeated.
             _ => false,
         }
@@ -79,6 +84,7 @@ impl Tolerance {
             (Token::Run(_), Token::Run(y)) => lengths.contains(y),
             (Token::Block { waker: v, .. }, Token::Block { length: y, waker: w }) => v == *w && lengths.contains(y),
             (Token::Post(x), Token::Post(y)) => x == *y,
+            (Token::Join, Token::Join) => true,
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod habits;
+mod joins;
 mod messages;
 mod outside;
 

@@ -4,6 +4,7 @@ use super::cause::{NO_WAKER, Pairs, believed};
 use super::cores::Cores;
 use super::habits::Silence;
 use super::identity::Identity;
+use super::joins::Families;
 use super::life::{Begin, Place, Task};
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
@@ -43,6 +44,7 @@ pub(super) struct Track {
     pub fed_entries: usize,
     /// Bursts whose messages may not have shown.
     pub silence: Silence,
+    pub families: Families,
     /// Tokens in all sequences.
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
@@ -96,7 +98,7 @@ impl Track {
         slot.and_then(|slot| self.seats.get(slot as usize)?.ix).unwrap_or(NOBODY)
     }
 
-    fn push(&mut self, ix: TaskIx, token: Token) {
+    pub(super) fn push(&mut self, ix: TaskIx, token: Token) {
         let sequence = &mut self.tasks[ix as usize].sequence;
         let before = sequence.len();
         push(sequence, token);
@@ -237,6 +239,7 @@ impl Track {
             _ => NOBODY,
         };
         self.push(ix, Token::Block { length, waker });
+        self.awakes(ix, waker);
         if waker != NOBODY {
             self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
         }
@@ -261,7 +264,7 @@ impl Observer for Track {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
         (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
-        self.silence = Silence::default();
+        (self.silence, self.families) = (Silence::default(), Families::default());
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -388,6 +391,7 @@ impl Observer for Track {
         self.charge(ix, cpu, stop.now);
         if stop.state != TaskState::Runnable {
             self.burst_ends(ix, stop.now);
+            self.leaves(ix, stop.state);
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,
@@ -489,11 +493,9 @@ impl Observer for Track {
         let after = now - self.start;
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
         let Some(ix) = self.create(child, begin, Place::Ready) else { return };
-        if by != NOBODY
-            && let Place::Running { cpu, .. } = self.tasks[by as usize].place
-        {
+        if let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(by as usize) {
             self.charge(by, cpu, now);
-            self.push(by, Token::Fork(ix));
+            self.forks(by, ix);
         }
     }
 }

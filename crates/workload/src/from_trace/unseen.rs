@@ -20,7 +20,7 @@ use super::life::{Place, Task};
 use super::sequence::{SOMEBODY, TaskIx, Token};
 use super::track::Track;
 use schedlab_base::Nanos;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Of so many wakers it is followed what they do while the task waits: the first ones.
 const MOST_WAKERS: usize = 32;
@@ -202,20 +202,44 @@ impl Receiver {
     }
 }
 
+/// Where something is put into a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// After so much of its work.
+    Work(Nanos),
+    /// Before the fork of this task.
+    Fork(TaskIx),
+}
+
 /// What to put into the sequences.
 #[derive(Debug, Default)]
 pub(super) struct Added {
-    /// By task: after how much of its work, and what.
-    pub tokens: Vec<Vec<(Nanos, Token)>>,
+    /// By task: where, and what.
+    pub tokens: Vec<Vec<(At, Token)>>,
     /// The bursts that were cut: whose, and its work when it began.
     pub cut: BTreeSet<(TaskIx, Nanos)>,
 }
 
 impl Added {
+    /// Nothing yet.
+    pub(super) fn to(tasks: &[Task]) -> Self {
+        Self { tokens: vec![Vec::new(); tasks.len()], ..Self::default() }
+    }
+
     /// A waker sends a message when it is `from` in its work, and a task waits for it when it is `at` in its own.
     pub(super) fn message(&mut self, (waker, from): (TaskIx, Nanos), (task, at): (TaskIx, Nanos)) {
-        self.tokens[waker as usize].push((from, Token::Post(task)));
-        self.tokens[task as usize].push((at, Token::Block { length: 0, waker: SOMEBODY }));
+        self.tokens[waker as usize].push((At::Work(from), Token::Post(task)));
+        self.tokens[task as usize].push((At::Work(at), Token::Block { length: 0, waker: SOMEBODY }));
+    }
+
+    /// A child tells its parent that it ends, when it is `from` in its work.
+    pub(super) fn end(&mut self, child: TaskIx, from: Nanos, parent: TaskIx) {
+        self.tokens[child as usize].push((At::Work(from), Token::End(parent)));
+    }
+
+    /// A parent waits for the ends of so many children.
+    pub(super) fn joins(&mut self, parent: TaskIx, at: At, times: usize) {
+        self.tokens[parent as usize].extend(std::iter::repeat_n((at, Token::Join), times));
     }
 }
 
@@ -236,7 +260,7 @@ pub(super) fn additions(
         fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()
     };
     let at_once = (0..u64::BITS).map(|shift| 1 << shift).find(|at_once| tokens(*at_once) <= most as u64);
-    let mut added = Added { tokens: vec![Vec::new(); tasks.len()], ..Added::default() };
+    let mut added = Added::to(tasks);
     for fed in fed {
         let Some(pieces) = at_once.and_then(|at_once| pieces(fed, at_once)) else { continue };
         let supplies: Vec<&Supply> = fed.supplies.iter().filter(|supply| causal(supply.waker, fed.task)).collect();
@@ -270,21 +294,37 @@ fn place(supplies: &[&Supply], at: Nanos, mut done: Nanos) -> Option<(TaskIx, Na
     None
 }
 
-/// Puts each token after as much of the sequence's work as it says: before what the task did then if it is a post, and
-/// after that if it is a wait. The sequence has no loops.
-pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Token> {
-    let is_wait = |token: &Token| matches!(token, Token::Block { .. });
-    added.sort_by_key(|(at, token)| (*at, is_wait(token)));
-    let mut added = added.into_iter().peekable();
-    let mut out = Vec::with_capacity(list.len() + 2 * added.len());
+/// Puts each token where it belongs: before what the task did then if it is a post, and after that if it is a wait. In a
+/// sequence with loops, all but what stands before forks, which are in none, is put at the end.
+pub(super) fn insert(list: &[Token], added: Vec<(At, Token)>) -> Vec<Token> {
+    let is_wait = |token: &Token| matches!(token, Token::Block { .. } | Token::Join);
+    let mut before: HashMap<TaskIx, Vec<Token>> = HashMap::new();
+    let mut by_work = Vec::new();
+    for (at, token) in added {
+        match at {
+            At::Work(at) => by_work.push((at, token)),
+            At::Fork(child) => before.entry(child).or_default().push(token),
+        }
+    }
+    let folded = list.iter().any(|token| matches!(token, Token::Loop { .. }));
+    // At the end nobody must wait for a task that waits.
+    by_work.sort_by_key(|(at, token)| if folded { (0, !is_wait(token)) } else { (*at, is_wait(token)) });
+    let mut by_work = by_work.into_iter().peekable();
+    let mut out = Vec::with_capacity(list.len() + 2 * by_work.len());
     let mut done: Nanos = 0;
     for token in list {
-        let Token::Run(work) = *token else {
-            out.push(*token);
-            continue;
+        let work = match *token {
+            Token::Run(work) if !folded => work,
+            other => {
+                if let Token::Fork(child) = other {
+                    out.extend(before.remove(&child).into_iter().flatten());
+                }
+                out.push(other);
+                continue;
+            }
         };
         let end = done.saturating_add(work);
-        while let Some((at, token)) = added.next_if(|(at, token)| *at < end || (*at == end && !is_wait(token))) {
+        while let Some((at, token)) = by_work.next_if(|(at, token)| *at < end || (*at == end && !is_wait(token))) {
             if at > done {
                 out.push(Token::Run(at - done));
                 done = at;
@@ -296,7 +336,7 @@ pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Toke
         }
         done = end;
     }
-    debug_assert!(added.peek().is_none(), "beyond the sequence's work: {:?}", added.peek());
+    out.extend(by_work.map(|(_, token)| token));
     out
 }
 
@@ -308,7 +348,8 @@ mod tests {
     fn tokens_stand_where_the_work_is_done() {
         let list = [Token::Run(10), Token::Post(7), Token::Run(5)];
         let wait = Token::Block { length: 0, waker: SOMEBODY };
-        let added = vec![(12, Token::Post(2)), (4, Token::Post(1)), (10, wait), (10, Token::Post(3))];
+        let added = [(12, Token::Post(2)), (4, Token::Post(1)), (10, wait), (10, Token::Post(3))];
+        let added = added.map(|(at, token)| (At::Work(at), token)).to_vec();
         let want = [
             Token::Run(4),
             Token::Post(1),
