@@ -11,7 +11,7 @@ use schedlab_base::{Context, CpuId, Nanos, Sleep, Tid};
 use schedlab_track::Slot;
 use std::sync::Arc;
 
-/// Work of at least so much CPU time is long.
+/// Work of at least so much CPU time is long, and so is such a wait for a CPU.
 const LONG: Nanos = 10_000_000;
 
 /// How far a task's sequence is written.
@@ -119,7 +119,8 @@ impl Task {
     }
 
     /// Whether it is in the middle of long work at the `end` of a trace that begins at `start`: awake for a tenth of
-    /// that time, and on a CPU for a hundredth, at least 10 ms. How much more of this work there was, nobody knows.
+    /// that time, and on a CPU for a hundredth, at least 10 ms; or waiting for a CPU for a tenth of it, at least 10 ms,
+    /// even if it did not run at all. How much more of this work there was, nobody knows.
     pub fn is_amid_work(&self, start: Nanos, end: Nanos) -> bool {
         let began = match self.begin {
             Begin::After(after) | Begin::Forked { after, .. } => start.saturating_add(after),
@@ -127,6 +128,8 @@ impl Task {
         let span = end.saturating_sub(start);
         let awake = end.saturating_sub(self.awake.unwrap_or(began));
         let at_work = matches!(self.place, Place::Running { .. } | Place::Ready);
-        at_work && awake >= span / 10 && self.burst >= (span / 100).max(LONG)
+        let waited = awake.saturating_sub(self.burst);
+        let long = awake >= span / 10 && self.burst >= (span / 100).max(LONG);
+        at_work && (long || waited >= (span / 10).max(LONG))
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use schedlab_base::Target;
 
-/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once (5), and a
-/// command (3) that ends at 900 ms, if it does.
+/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once and waits for 95 ms
+/// when the trace ends (5), and a command (3) that ends at 900 ms, if it does.
 fn hog_beside_others(command_ends: bool) -> Script {
     let mut s = Script::default();
     for (tid, comm) in [(1, "hog"), (2, "sleeper"), (3, "command"), (4, "late"), (5, "starved")] {
@@ -15,8 +15,8 @@ fn hog_beside_others(command_ends: bool) -> Script {
         s.wake(ms * 1000, 0, 1, 2).switch(ms * 1000 + 10, 0, 1, Runnable, 2);
         s.switch(ms * 1000 + 20_000, 0, 2, Sleeping, 1);
     }
-    s.wake(600_000, 0, 1, 5).switch(600_000, 0, 1, Runnable, 5).switch(605_000, 0, 5, Runnable, 1);
     s.switch(900_000, 1, 3, if command_ends { Dead } else { Sleeping }, 0);
+    s.wake(900_000, 0, 1, 5).switch(900_000, 0, 1, Runnable, 5).switch(905_000, 0, 5, Runnable, 1);
     // It is at work for the last 50 ms only.
     s.wake(950_000, 1, 0, 4).switch(950_000, 1, 0, Runnable, 4);
     s
@@ -101,4 +101,47 @@ fn rounds_go_on_beside_work_that_does() {
     // Without the hog the player does what it did.
     s.switch(999_000, 0, 1, Dead, 0);
     assert!(modelled(&s, None).workload.tasks.iter().all(|task| task.phases.iter().all(|p| p.loops.is_some())));
+}
+
+#[test]
+fn a_task_that_waits_for_a_cpu_when_the_trace_ends_has_more_to_do() {
+    // Awake since the time, it runs for `ran` at first, and then waits beside the hog.
+    let starved = |woken: Nanos, ran: Nanos| {
+        let mut s = Script::default();
+        s.name(1, "hog").name(2, "starved").switch(0, 0, 0, Runnable, 1).wake(woken, 1, 0, 2);
+        if ran > 0 {
+            s.switch(woken, 0, 1, Runnable, 2).switch(woken + ran, 0, 2, Runnable, 1);
+        }
+        modelled(&s, None)
+    };
+    for (woken, ran) in [(500_000, 5_000), (890_000, 5_000), (500_000, 0), (899_000, 0)] {
+        let Model { workload, report } = starved(woken, ran);
+        assert_eq!(report.going_on, 2, "{woken} {ran}");
+        assert_eq!(told(&workload, "starved-2").last().unwrap(), "on x run 1000000", "{woken} {ran}");
+    }
+    for (woken, ran) in [(896_000, 5_000), (901_000, 5_000)] {
+        let Model { workload, report } = starved(woken, ran);
+        assert_eq!((report.going_on, told(&workload, "starved-2")), (1, vec!["1 x run 5000".to_owned()]));
+    }
+    // One that has just come and did not run is not in the model.
+    assert_eq!(starved(950_000, 0).workload.tasks.len(), 1);
+}
+
+#[test]
+fn a_task_that_hardly_ran_and_runs_when_the_trace_ends_has_more_to_do() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "idle").switch(0, 0, 0, Runnable, 1).wake(100_000, 1, 0, 2);
+    s.switch(999_000, 0, 1, Runnable, 2);
+    let Model { workload, report } = modelled(&s, None);
+    assert_eq!((report.going_on, told(&workload, "idle-2").len()), (2, 2));
+}
+
+#[test]
+fn of_tasks_that_did_not_run_those_with_enough_cpu_time_are_none() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "starved").switch(0, 0, 0, Runnable, 1).wake(100_000, 1, 0, 2);
+    s.switch(999_000, 0, 1, Runnable, 1);
+    let least = Options { min_run: 1, ..Options::default() };
+    assert_eq!(s.model(&least).unwrap().workload.tasks.len(), 1);
+    assert_eq!(s.model(&Options::default()).unwrap().workload.tasks.len(), 2);
 }
