@@ -334,3 +334,45 @@ fn a_model_keeps_the_number_of_switches() {
         }
     }
 }
+
+/// A driver that keeps at most three children alive. Often one ends while the driver is awake.
+const DRIVER: &str = r#"{
+    "tasks": {
+        "child":  { "instance": 0, "loop": 1, "run": { "mean": 5000, "sd": 3000 }, "sem_post": "slot" },
+        "driver": { "loop": 1, "phases": {
+            "slots": { "loop": 3, "sem_post": "slot" },
+            "forks": { "loop": 100, "run": 1000, "sem_wait": "slot", "fork": "child" }
+        } }
+    }
+}"#;
+
+/// At most how many children are alive at a time, and how many there are.
+fn children(folder: &Path, trace: &str) -> (i32, i32) {
+    let (mut alive, mut most, mut all) = (0, 0, 0);
+    for line in ok(folder, &["export", trace]).lines() {
+        match line.split(',').nth(2) {
+            Some("fork") => (alive, all) = (alive + 1, all + 1),
+            // Of a child that has forked none.
+            Some("exit") if alive > 0 => alive -= 1,
+            _ => {}
+        }
+        most = most.max(alive);
+    }
+    (most, all)
+}
+
+#[test]
+fn a_driver_has_no_more_children_alive_on_a_slower_machine() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    std::fs::write(folder.join("driver.json"), DRIVER).expect("written");
+    ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "driver.json", "-o", "t.arrows"]);
+    let recorded = children(folder, "t.arrows");
+    ok(folder, &["model", "t.arrows", "-o", "model.json"]);
+    for kernel in ["linux-6.12", "linux-2.6.32", "linux-2.6.11"] {
+        let trace = format!("{kernel}.arrows");
+        ok(folder, &["sim", "-k", kernel, "-m", "up", "-w", "model.json", "-o", &trace]);
+        let (most, all) = children(folder, &trace);
+        assert!(most <= recorded.0 && all >= 90, "{kernel}: {most} of {all}, recorded {recorded:?}");
+    }
+}
