@@ -19,12 +19,15 @@
 //! A parent waits for its children if it answered [`FEWEST`] ends, and [`PERCENT`] of those that count. Any parent waits
 //! for them before it ends if the last of them woke it from its last sleep.
 //!
+//! A child wakes its parent a little before it has left its CPU for good. The model's child has done all when it does so.
+//! If it did not, a parent that preempts it would have one more child that is not yet over, and then more.
+//!
 //! The replay cannot deadlock (see [`super::unseen`]): at a fork the parent begins a new turn, and the ends that it
-//! waits for there are in earlier ones. Its last wait stands in the turn that follows the sleep that all of them
-//! preceded.
+//! waits for there are in earlier ones. What a child does after it has woken its parent is put off only if it waits for
+//! nothing there. The parent's last wait stands in the turn that follows the sleep that all of them preceded.
 
 use super::life::{Begin, Task};
-use super::sequence::{NOBODY, TaskIx, Token};
+use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::track::Track;
 use super::unseen::{Added, At};
 use schedlab_base::{Nanos, TaskState};
@@ -156,6 +159,23 @@ fn is_below(tasks: &[Task], mut ix: TaskIx, above: TaskIx) -> bool {
         }
     }
     false
+}
+
+/// Lets a child that ends wake its parent when it has done all, if it waits for nothing after that.
+pub(super) fn told_at_last(mut list: Vec<Token>) -> Vec<Token> {
+    let end = list.iter().enumerate().rev().find_map(|(at, token)| match token {
+        Token::End(parent) => Some((at, *parent)),
+        _ => None,
+    });
+    let Some((at, parent)) = end else { return list };
+    if list[at..].iter().any(|token| matches!(token, Token::Block { .. } | Token::Join)) {
+        return list;
+    }
+    let tells = |token: &Token| *token == Token::End(parent) || *token == Token::Post(parent);
+    let (told, rest): (Vec<Token>, Vec<Token>) = list.split_off(at).into_iter().partition(tells);
+    rest.into_iter().for_each(|token| push(&mut list, token));
+    list.extend(told);
+    list
 }
 
 /// A fork, and what was before it.

@@ -16,6 +16,7 @@
 //! was ended in a turn that began before the sleeper's next one.
 
 use super::cause::Sample;
+use super::joins::told_at_last;
 use super::life::{Place, Task};
 use super::sequence::{SOMEBODY, TaskIx, Token};
 use super::track::Track;
@@ -337,7 +338,7 @@ pub(super) fn insert(list: &[Token], added: Vec<(At, Token)>) -> Vec<Token> {
         done = end;
     }
     out.extend(by_work.map(|(_, token)| token));
-    out
+    if folded { out } else { told_at_last(out) }
 }
 
 #[cfg(test)]
