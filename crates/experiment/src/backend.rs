@@ -14,8 +14,11 @@ pub use live::Live;
 pub use recording::{Real, Recording, replay};
 pub use sim::{Sim, check_settings, meta, simulate};
 
+use crate::fitted::{Fitted, fitted};
+use crate::lower::lower;
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_machine::Machine;
+use schedlab_sim::program::Load;
 use schedlab_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +61,16 @@ impl Request {
     fn is_endless(&self) -> bool {
         let mut tasks = self.workload.tasks.iter();
         tasks.any(|task| task.loops.is_none() || task.phases.iter().any(|phase| phase.loops.is_none()))
+    }
+
+    /// The load on the machine, and what is not in it that the workload has.
+    ///
+    /// # Errors
+    /// When the workload does not fit the machine.
+    fn load(&self) -> Result<(Load, Vec<String>)> {
+        let Fitted { workload, remarks, .. } = fitted(&self.workload, &self.machine);
+        let load = lower(&workload, &self.machine).map_err(|e| self.in_file(e))?;
+        Ok((load, remarks))
     }
 
     /// An error of the workload, with its file.

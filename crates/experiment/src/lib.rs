@@ -18,6 +18,7 @@ mod expr;
 pub mod fidelity;
 mod figures;
 mod file;
+pub mod fitted;
 pub mod inspected;
 mod judge;
 pub mod junit;

@@ -14,6 +14,7 @@ pub use roster::{Kind, Roster, Row};
 pub use sentences::Sentence;
 
 use crate::as_recorded::Setup;
+use crate::fitted::fitted;
 use crate::look::Look;
 use crate::prediction::{Doubts, Series, Simulated, Validated, simulate_all};
 use crate::run::trace_name;
@@ -289,7 +290,8 @@ impl<'a> Table<'a> {
             let figures = judged.map(outcome).collect();
             Predicted { row: self.question.roster.rows[*row].clone(), figures, look: None }
         };
-        let mut rows: Vec<Predicted> = self.rows.iter().map(predicted).collect();
+        let gone = self.question.roster.without(&fitted(self.question.workload, &setup.machine).left_out);
+        let mut rows: Vec<Predicted> = self.rows.iter().filter(|row| !gone.contains(row)).map(predicted).collect();
         rows[1..].sort_by(|a, b| b.size().total_cmp(&a.size()).then(b.wait().total_cmp(&a.wait())));
         let recorded = self.question.recording.as_ref().map(|own| own.report.total.span_us);
         let (baseline, asked) = (self.baseline_ends.clone(), ends(runs));

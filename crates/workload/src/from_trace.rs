@@ -42,6 +42,7 @@ mod unseen;
 mod write;
 
 pub use costs::{CostsOf, SeenCost};
+pub use names::is_kernel_thread;
 pub use report::Report;
 
 use crate::{Policy, Props, Recorded, Workload};

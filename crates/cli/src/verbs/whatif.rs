@@ -13,6 +13,7 @@ use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
 use schedlab_experiment::as_recorded::Setup;
+use schedlab_experiment::fitted::fitted;
 use schedlab_experiment::prediction::{doubts, kept_errors};
 use schedlab_experiment::report;
 use schedlab_experiment::whatif::{Answer, Question, Recording, Roster, answer};
@@ -155,8 +156,9 @@ fn baseline(args: &Args, load: &Load) -> Result<(Setup, Vec<String>)> {
     Ok((setup, remarks))
 }
 
-/// Refuses a machine that lacks a CPU to which a task is bound.
+/// Refuses a machine that lacks a CPU to which a task is bound, other than the kernel's own threads of that CPU.
 fn fits(workload: &Workload, setup: &Setup) -> Result<()> {
+    let workload = fitted(workload, &setup.machine).workload;
     let there = |cpu: &u32| setup.machine.cpus.iter().any(|own| own.place.cpu == *cpu);
     let lacks = |task: &TaskDef| task.props.cpus.as_ref()?.iter().find(|cpu| !there(cpu)).copied();
     match workload.tasks.iter().find_map(|task| Some((task, lacks(task)?))) {

@@ -5,7 +5,6 @@ mod backend;
 pub use backend::Live;
 
 use super::Request;
-use crate::lower::lower;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_capture::{Output, Progress, Recorded};
 use schedlab_live::{Execution, Options, Recording};
@@ -34,14 +33,14 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
                 .mend("leave x-hotplug out, simulate the workload, or run it in a guest (--on vm:KERNEL)"),
         ));
     }
-    let mut notes = Vec::new();
+    let (load, mut notes) = request.load()?;
+    let load = load.spread();
     if !workload.interrupts.is_empty() {
         notes.push("x-irq is not run: a live machine has its own interrupts".to_owned());
     }
     if workload.global.until.is_some() {
         notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
     }
-    let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?.spread();
     if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {
         notes.push("x-exec is not run: the task goes on as it is".to_owned());
     }

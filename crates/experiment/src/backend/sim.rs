@@ -2,7 +2,6 @@
 
 use super::{Backend, Outcome, Request, again};
 use crate::catalogue;
-use crate::lower::lower;
 use schedlab_base::{Meta, Nanos, Result, Sink, System};
 use schedlab_sched::kernels::{self, How, Kernel};
 use schedlab_sched::tunables::Values;
@@ -44,10 +43,10 @@ impl Backend for Sim {
 pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<'_>>) -> Result<Outcome> {
     let (kernel, values) = configured(request)?;
     let duration = request.length()?;
-    let load = lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
+    let (load, mut notes) = request.load()?;
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
     let outcome = kernel.simulate_and_look(&request.machine, &load, &values, &how, sink, inspect)?;
-    let mut notes = kernel.unmodelled(&request.machine, &load);
+    notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
     notes.extend(outcome.affinity_notes);
     let tunables = values.iter().chain(outcome.tunables).collect();

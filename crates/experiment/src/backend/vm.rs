@@ -6,7 +6,6 @@ mod kept;
 
 use super::recording::{Real, Recording, Unnamed};
 use super::{Backend, Outcome, Request, Sim};
-use crate::lower::lower;
 use kept::Kept;
 use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
 use schedlab_capture::{Output, Recorded, available_kib};
@@ -120,7 +119,7 @@ impl Vm {
         run: &mut dyn FnMut(&Guest<'_>) -> Result<Ran>,
     ) -> Result<(Unnamed, Inside)> {
         // What is wrong with the workload is found here, where the user's file is.
-        lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
+        request.load()?;
         let run_for = match (self.run, request.length()?) {
             (Some(limit), _) => limit,
             (None, Some(length)) => run_limit(length),

@@ -144,6 +144,14 @@ impl Roster {
         self.sorted(tasks, |task| recorded_tid(&task.name, &keys))
     }
 
+    /// The rows about single tasks, and tasks alike, of which some are left out: they are others then.
+    pub(super) fn without(&self, left_out: &BTreeSet<String>) -> BTreeSet<usize> {
+        let keys: BTreeSet<&str> = self.keys.iter().map(String::as_str).collect();
+        let tids = left_out.iter().filter_map(|key| recorded_tid(key, &keys));
+        let rows = tids.filter_map(|tid| self.of_tid.get(&tid)).flatten().copied();
+        rows.filter(|row| matches!(self.rows[*row].kind, Kind::Role | Kind::Task)).collect()
+    }
+
     fn sorted(&self, tasks: &[TaskStats], tid: impl Fn(&TaskStats) -> Option<Tid>) -> Vec<Vec<usize>> {
         let mut rows = vec![Vec::new(); self.rows.len()];
         for (at, task) in tasks.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! Names of modelled tasks, and what a kernel thread's name says about where it may run.
 
+use crate::{NO_SESSION, TaskDef};
 use schedlab_base::{CpuId, Tid};
 use std::collections::HashSet;
 
@@ -45,9 +46,21 @@ impl Keys {
 
 /// The CPU that a kernel thread is bound to, if its name says so.
 pub(super) fn bound_to(comm: &str) -> Option<CpuId> {
-    let (name, rest) = comm.split_once('/')?;
-    let number = rest.split(':').next()?;
-    PER_CPU.contains(&name).then(|| number.parse().ok()).flatten()
+    PER_CPU.iter().find_map(|name| comm.strip_prefix(name)?.strip_prefix('/')?.split(':').next()?.parse().ok())
+}
+
+/// Whether a modelled task is one of the kernel's own threads: it is in no session or, where the trace has no sessions,
+/// is called as a thread of one CPU.
+#[must_use]
+pub fn is_kernel_thread(task: &TaskDef) -> bool {
+    // The slash of a name is no character of a key.
+    let is_called = || {
+        PER_CPU.iter().any(|name| {
+            let rest = task.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
+            rest.is_some_and(|rest| bound_to(&format!("{name}/{}", rest.split('-').next().unwrap_or(rest))).is_some())
+        })
+    };
+    task.session.map_or_else(is_called, |session| session == NO_SESSION)
 }
 
 #[cfg(test)]
@@ -70,5 +83,15 @@ mod tests {
         assert_eq!(bound_to("kworker/u8:2"), None);
         assert_eq!(bound_to("scsi_eh/0"), None);
         assert_eq!(bound_to("bash"), None);
+    }
+
+    #[test]
+    fn the_kernels_own_threads_are_known() {
+        let is = |name: &str, session| is_kernel_thread(&TaskDef { name: name.into(), session, ..TaskDef::default() });
+        assert!(is("kswapd0-77", Some(NO_SESSION)) && !is("kswapd0-77", Some(3)) && !is("kswapd0-77", None));
+        for name in ["kworker_3:1-events-57", "migration_12-9", "irq_work_3-40.2"] {
+            assert!(is(name, None) && !is(name, Some(3)), "{name}");
+        }
+        assert!(!is("kworker_u8:2-57", None) && !is("kworker-3", None));
     }
 }
