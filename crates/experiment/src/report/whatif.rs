@@ -109,7 +109,6 @@ fn table<'a>(rows: impl Iterator<Item = (&'a str, &'a Figure, &'a Outcome)>) -> 
             Unit::Count => number(value),
         };
         let (class, sign) = if own.verdict.changes() { ("", "") } else { ("undecided", " ?") };
-        let off = own.error.or(own.typical_error);
         let _ = write!(
             html,
             "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
@@ -120,7 +119,7 @@ fn table<'a>(rows: impl Iterator<Item = (&'a str, &'a Figure, &'a Outcome)>) -> 
             value(own.baseline),
             value(own.asked),
             own.change * 100.0,
-            off.map_or_else(|| "\u{2013}".to_owned(), |off| format!("{:.1}%", off.abs() * 100.0)),
+            own.off_by(figure.unit).map_or_else(|| "\u{2013}".to_owned(), |off| escape(&off)),
         );
     }
     html.push_str("</table></div>\n");

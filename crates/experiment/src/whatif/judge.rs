@@ -1,7 +1,9 @@
 //! Whether a figure changes by more than the model is off and the seeds scatter.
 
 use crate::scatter::{Interval, relative_change};
-use schedlab_measure::compared::FIGURES;
+use schedlab_base::duration_text;
+use schedlab_chart::number;
+use schedlab_measure::compared::{FIGURES, Unit};
 use schedlab_measure::validation::Errors;
 use serde::Serialize;
 
@@ -10,6 +12,9 @@ const MOST_FACTOR: f64 = 2.0;
 
 /// A smaller change than this is none, whatever the seeds say.
 const LEAST_CHANGE: f64 = 0.005;
+
+/// An error up to this part of what was recorded is told as it is, also where the difference is too small to count.
+const SMALL: f64 = 0.05;
 
 /// What there is to say of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,12 +58,33 @@ pub struct Outcome {
     pub change: f64,
     /// Its 95% interval by the scatter of the seeds; none with one seed, or if it has no bounds.
     pub interval: Option<[f64; 2]>,
-    /// How far the simulation as recorded is from the recording: 0.1 is 10% too much.
+    /// How far the simulation as recorded is from the recording: 0.1 is 10% too much; 0 with `within`.
     pub error: Option<f64>,
+    /// Where they differ by more than 5%, but so little that the difference counts as none: below which it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
     /// The median size of that error over single tasks, or that of the validation which the model carries.
     pub typical_error: Option<f64>,
     /// What there is to say of the change.
     pub verdict: Verdict,
+}
+
+impl Outcome {
+    /// How far the model is off, in a cell of a table: here, or where it was validated.
+    #[must_use]
+    pub fn off_by(&self, unit: Unit) -> Option<String> {
+        let part = |off: f64| format!("{:.1}%", off.abs() * 100.0);
+        let least = self.within.map(|least| format!("< {}", amount(least, unit)));
+        least.or_else(|| self.error.or(self.typical_error).map(part))
+    }
+}
+
+/// An amount of a figure, with its unit.
+pub(super) fn amount(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Time => duration_text(value),
+        Unit::Count => number(value),
+    }
 }
 
 /// What an outcome is made of.
@@ -81,15 +107,18 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 impl Cell {
-    /// The model's error, as a part of what was recorded.
+    /// The model's error, as a part of what was recorded; 0 where that part is large but the difference none.
     pub(super) fn error(&self) -> Option<f64> {
-        self.recorded.map(|recorded| mean(&self.baseline).max(self.floor) / recorded.max(self.floor) - 1.0)
+        self.recorded.map(|recorded| if self.is_within(recorded) { 0.0 } else { self.part(recorded) })
     }
 
-    /// The error that counts: a difference that is none has none.
-    fn telling_error(&self) -> Option<f64> {
-        let apart = self.recorded.map(|recorded| (mean(&self.baseline) - recorded).abs());
-        self.error().map(|error| if apart.is_some_and(|apart| apart < self.least) { 0.0 } else { error })
+    fn part(&self, recorded: f64) -> f64 {
+        mean(&self.baseline).max(self.floor) / recorded.max(self.floor) - 1.0
+    }
+
+    /// Whether the simulation as recorded is so near to the recording that a large part of it says nothing.
+    fn is_within(&self, recorded: f64) -> bool {
+        self.part(recorded).abs() > SMALL && (mean(&self.baseline) - recorded).abs() < self.least
     }
 }
 
@@ -102,7 +131,7 @@ pub(super) fn judge(cell: &Cell) -> Outcome {
         Some([low, high]) => low <= 0.0 && high >= 0.0,
         None => baseline.len() > 1,
     };
-    let doubt = match (cell.telling_error(), cell.typical) {
+    let doubt = match (cell.error(), cell.typical) {
         (Some(own), typical) => Some(own.abs().max(typical.unwrap_or(0.0))),
         (None, typical) => typical,
     };
@@ -110,7 +139,7 @@ pub(super) fn judge(cell: &Cell) -> Outcome {
         _ if change.abs() < LEAST_CHANGE || (mean(&asked) - mean(&baseline)).abs() < cell.least => Verdict::Same,
         _ if scattered => Verdict::Scatters,
         Some(doubt) if change.abs() <= doubt => Verdict::WithinError,
-        Some(_) if cell.telling_error().is_some_and(too_far) => Verdict::WithinError,
+        Some(_) if cell.error().is_some_and(too_far) => Verdict::WithinError,
         Some(_) if change > 0.0 => Verdict::Rises,
         Some(_) => Verdict::Falls,
         None if change > 0.0 => Verdict::RisesUnvalidated,
@@ -123,6 +152,7 @@ pub(super) fn judge(cell: &Cell) -> Outcome {
         change,
         interval,
         error: cell.error(),
+        within: cell.recorded.is_some_and(|recorded| cell.is_within(recorded)).then_some(cell.least),
         typical_error: cell.typical,
         verdict,
     }
@@ -171,6 +201,17 @@ mod tests {
         // Below the floor everything is the same, and a small difference is no error.
         assert_eq!(verdict(Some(0.1), &[0.2], &[0.9]), Verdict::Same);
         assert_eq!(verdict(Some(1.0), &[1.9], &[3.0]), Verdict::Rises);
+    }
+
+    #[test]
+    fn a_difference_that_is_none_is_no_error() {
+        let near = Cell { least: 10.0, ..cell(Some(3.0), &[11.0], &[200.0]) };
+        let found = judge(&near);
+        assert_eq!((found.verdict, found.error, found.within), (Verdict::Rises, Some(0.0), Some(10.0)));
+        let small = judge(&Cell { least: 10.0, ..cell(Some(100.0), &[104.0], &[200.0]) });
+        assert!(small.error.is_some_and(|error| (error - 0.04).abs() < 1e-9) && small.within.is_none());
+        let far = judge(&Cell { least: 10.0, ..cell(Some(10.0), &[25.0], &[200.0]) });
+        assert_eq!((far.error, far.within), (Some(1.5), None));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! An answer in words: a line for each thing that changes.
 
-use super::judge::{Outcome, Verdict};
+use super::judge::{Outcome, Verdict, amount};
 use super::{Kind, Predicted};
-use schedlab_measure::compared::FIGURES;
+use schedlab_measure::compared::{FIGURES, Unit};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -33,18 +33,18 @@ impl fmt::Display for Sentence {
 /// The lines, what changes most first. Without a duration the load runs for a time, not until all is done.
 pub(super) fn of(duration: Option<&Outcome>, rows: &[Predicted]) -> Vec<Sentence> {
     let of_none = |text: String| Sentence { text, row: None };
-    let done = |duration| of_none(format!("all tasks: the time until all is done {}", change(duration)));
+    let done = |own| of_none(format!("all tasks: the time until all is done {}", change("duration_us", own)));
     let mut lines: Vec<Sentence> = duration.map(done).into_iter().collect();
     for key in ["wait_us", "latency_p50_us", "latency_p99_us", "slices", "migrations"] {
         if let Some(outcome) = rows[0].figures.get(key) {
             let row = (key == "wait_us").then_some(0);
-            lines.push(Sentence { text: format!("all tasks: {} {}", name(key), change(outcome)), row });
+            lines.push(Sentence { text: format!("all tasks: {} {}", name(key), change(key, outcome)), row });
         }
     }
     let others = || rows.iter().enumerate().skip(1);
     let changed: Vec<(usize, &Predicted)> = others().filter(|(_, row)| row.size() > 0.0).collect();
     for (at, row) in changed.iter().take(MOST) {
-        let text = row.most().map(|(key, own, _)| format!("{}: {} {}", row.row.label, name(key), change(own)));
+        let text = row.most().map(|(key, own, _)| format!("{}: {} {}", row.row.label, name(key), change(key, own)));
         lines.extend(text.map(|text| Sentence { text, row: Some(*at) }));
     }
     if changed.len() > MOST {
@@ -68,7 +68,7 @@ fn name(key: &str) -> &'static str {
 }
 
 /// `falls by 41% (the model is 12% off here)`.
-fn change(outcome: &Outcome) -> String {
+fn change(key: &str, outcome: &Outcome) -> String {
     let how = match outcome.verdict {
         Verdict::Same => return "stays the same".to_owned(),
         Verdict::Scatters => {
@@ -76,7 +76,7 @@ fn change(outcome: &Outcome) -> String {
         }
         Verdict::WithinError => {
             let signed = format!("{}{}", if outcome.change < 0.0 { "-" } else { "+" }, percent(outcome.change.abs()));
-            return format!("has no change that the model could tell: {signed}{}", off(outcome));
+            return format!("has no change that the model could tell: {signed}{}", off(key, outcome));
         }
         Verdict::Rises | Verdict::RisesUnvalidated if outcome.change >= 2.0 => {
             format!("rises to {:.1} times", outcome.change + 1.0)
@@ -84,7 +84,7 @@ fn change(outcome: &Outcome) -> String {
         Verdict::Rises | Verdict::RisesUnvalidated => format!("rises by {}", percent(outcome.change)),
         Verdict::Falls | Verdict::FallsUnvalidated => format!("falls by {}", percent(-outcome.change)),
     };
-    how + &off(outcome)
+    how + &off(key, outcome)
 }
 
 /// Between what the seeds leave it open.
@@ -96,12 +96,17 @@ fn scatter(outcome: &Outcome) -> String {
 }
 
 /// How far the model is off.
-fn off(outcome: &Outcome) -> String {
+fn off(key: &str, outcome: &Outcome) -> String {
+    let unit = FIGURES.iter().find(|figure| figure.key == key).map_or(Unit::Time, |figure| figure.unit);
+    let here = |own: f64| match outcome.within {
+        Some(least) => format!("less than {} off here", amount(least, unit)),
+        None => format!("{} off here", percent(own.abs())),
+    };
     match (outcome.error, outcome.typical_error) {
         (Some(own), Some(typical)) if typical > own.abs() + 0.005 => {
-            format!(" (the model is {} off here, {} in the median task)", percent(own.abs()), percent(typical))
+            format!(" (the model is {}, {} in the median task)", here(own), percent(typical))
         }
-        (Some(own), _) => format!(" (the model is {} off here)", percent(own.abs())),
+        (Some(own), _) => format!(" (the model is {})", here(own)),
         (None, Some(typical)) => format!(" (the model was {} off when it was validated)", percent(typical)),
         (None, None) => " (not validated: how far the model is off is not known)".to_owned(),
     }

@@ -88,7 +88,6 @@ fn cells(name: String, unit: Unit, outcome: &Outcome) -> [String; 6] {
     };
     let signed = |part: f64| format!("{:+.1}%", part * 100.0);
     let recorded = outcome.recorded.map_or_else(|| "-".to_owned(), value);
-    let off = outcome.error.or(outcome.typical_error);
     let mark = if outcome.verdict.changes() { "" } else { " ?" };
     [
         name,
@@ -96,6 +95,6 @@ fn cells(name: String, unit: Unit, outcome: &Outcome) -> [String; 6] {
         value(outcome.baseline),
         value(outcome.asked),
         signed(outcome.change) + mark,
-        off.map_or_else(|| "-".to_owned(), |off| format!("{:.1}%", off.abs() * 100.0)),
+        outcome.off_by(unit).unwrap_or_else(|| "-".to_owned()),
     ]
 }
