@@ -97,7 +97,7 @@ mod native {
             if task_cpus {
                 stats = stats.by_task_cpu();
             }
-            source.run(&mut stats)?;
+            source.run(&mut stats)?.refuse_if_nothing_is_left(path)?;
             let mut document = serde_json::to_value(stats.finish(None)).expect("plain data is always JSON");
             if let Some(partial) = &source.meta().partial {
                 withhold(&mut document, partial.covers);
@@ -113,7 +113,7 @@ mod native {
         py.detach(|| {
             let mut source = schedlab_trace::open(path)?;
             let mut intervals = Intervals::new(source.meta());
-            source.run(&mut intervals)?;
+            source.run(&mut intervals)?.refuse_if_nothing_is_left(path)?;
             Ok(intervals.finish())
         })
         .map_err(raised)

@@ -31,6 +31,23 @@ pub struct ReadReport {
     pub cut: Option<Cut>,
 }
 
+impl ReadReport {
+    /// Refuses a trace that was cut off before its first event: an answer from it would look as if nothing had
+    /// happened. One that is whole may have no events.
+    ///
+    /// # Errors
+    /// When it was.
+    pub fn refuse_if_nothing_is_left(&self, path: impl AsRef<Path>) -> Result<()> {
+        match &self.cut {
+            Some(cut) if self.events == 0 => {
+                let error = Error::input(format!("nothing is left of the trace: {}", cut.what));
+                Err(error.mend("give one that is whole").file(path.as_ref()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What another tool's recording held beside the events that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Findings {

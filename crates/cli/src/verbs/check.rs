@@ -91,6 +91,7 @@ fn of_trace(args: &Args, file: &Path, timing: Timing, ui: &Ui) -> Result<ExitCod
     };
     bar.finish_and_clear();
     let read = read?;
+    read.refuse_if_nothing_is_left(file)?;
     let mut report = check.finish(None);
     args.selection.check_window(report.span_us, file)?;
     let sampled = sampled.map(SampledCheck::finish);

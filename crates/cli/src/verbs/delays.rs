@@ -66,6 +66,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let read = source.run(&mut (&mut delays, &mut ticker));
     ticker.finish();
     let read = read?;
+    read.refuse_if_nothing_is_left(&args.trace)?;
     let report = delays.finish(None);
     args.selection.check_window(report.total.span_us, &args.trace)?;
     if ui.json {

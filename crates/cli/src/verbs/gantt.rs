@@ -116,7 +116,7 @@ fn lanes_by(args: &Args) -> Result<(By, String)> {
 fn follow<L: Lanes>(trace: &Path, lanes: L, window: Window) -> Result<Followed<L>> {
     let mut source = schedlab_trace::open(trace)?;
     let mut follow = Follow::new(source.meta(), lanes, window);
-    source.run(&mut follow)?;
+    source.run(&mut follow)?.refuse_if_nothing_is_left(trace)?;
     Ok(follow.finish())
 }
 

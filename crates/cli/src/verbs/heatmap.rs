@@ -112,11 +112,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     bar.finish_and_clear();
     let read = read?;
     let heat = heatmap.finish(None);
+    read.refuse_if_nothing_is_left(&args.trace)?;
     if let Some(cut) = read.cut {
-        if read.events == 0 {
-            let what = format!("nothing is left of the trace: {}", cut.what);
-            return Err(Error::input(what).mend("give one that is whole").file(&args.trace));
-        }
         ui.note(format!("the file was cut off: {}", cut.what));
     }
     if let Some(what) = heat::missing(&heat) {

@@ -133,6 +133,28 @@ fn losses_and_cuts_are_reported() {
     assert!(all["total"]["events"].as_u64().unwrap() > 1000);
 }
 
+/// An answer of zeros would look as if nothing had happened.
+#[test]
+fn a_file_that_was_cut_before_its_first_event_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    ok(folder, &["sim", "li:tasks=2", "-k", "linux-6.12", "-d", "20ms", "-o", "whole.arrows"]);
+    let whole = std::fs::read(folder.join("whole.arrows")).unwrap();
+    std::fs::write(folder.join("cut.arrows"), &whole[..whole.len() - 100]).unwrap();
+    let why = "schedlab: cut.arrows: nothing is left of the trace: the file ends in the middle of a batch: that batch \
+               is lost; give one that is whole\n";
+    let verbs = [&["stats"][..], &["stats", "--schedstat"], &["delays"], &["check"], &["gantt"], &["model"]];
+    let diffs = [&["diff", "whole.arrows"][..], &["diff", "--blocks", "2", "whole.arrows"]];
+    for verb in verbs.into_iter().chain(diffs) {
+        let out = schedlab(folder, &[verb, &["cut.arrows"]].concat());
+        assert_eq!((out.status.code(), String::from_utf8(out.stderr).unwrap().as_str()), (Some(2), why), "{verb:?}");
+    }
+    // A whole one may have no events.
+    Writer::create(folder.join("empty.arrows"), &Meta::default()).unwrap().finish().unwrap();
+    assert!(ok(folder, &["stats", "empty.arrows"]).contains("0 events"));
+    ok(folder, &["diff", "empty.arrows", "whole.arrows"]);
+}
+
 #[test]
 fn a_file_that_is_not_a_trace_is_one_error_and_status_2() {
     let dir = tempfile::tempdir().unwrap();

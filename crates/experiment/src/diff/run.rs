@@ -53,7 +53,8 @@ pub fn read(path: &Path, part: Option<&Part>, by: By, blocks: usize, earlier: &E
     let choose = |tasks: &[TaskStats]| teams(tasks, by, earlier).into_values().collect::<Vec<_>>();
     let mut source = schedlab_trace::open(path)?;
     let mut stats = Stats::of_part(source.meta(), part.cloned());
-    let cut = source.run(&mut stats)?.cut;
+    let found = source.run(&mut stats)?;
+    found.refuse_if_nothing_is_left(path)?;
     let (report, sums) = stats.finish_with_teams(None, &choose);
     let rows = teams(&report.tasks, by, earlier);
     let lines = rows.into_iter().zip(&sums).map(|((key, own), sum)| (key, (Compared::of(&sum.sums), own.len())));
@@ -65,7 +66,7 @@ pub fn read(path: &Path, part: Option<&Part>, by: By, blocks: usize, earlier: &E
         remarks: remarks(&report),
         tasks: report.tasks.iter().map(|task| (task.name.clone(), task.tid)).collect(),
     };
-    run.remarks.extend(cut.map(|cut| cut.what));
+    run.remarks.extend(found.cut.map(|cut| cut.what));
     if blocks > 1 {
         run.blocks = in_blocks(path, part, &report, blocks, &|tasks| teams(tasks, by, earlier))?;
     }

@@ -22,7 +22,7 @@ pub fn run(trace: &Path, version: Option<u32>, ui: &Ui) -> Result<ExitCode> {
     let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut counts, &mut ticker));
     ticker.finish();
-    read?;
+    read?.refuse_if_nothing_is_left(trace)?;
     if counts.losses() > 0 {
         ui.note("events were lost: what happened then is not counted");
     }
