@@ -125,7 +125,9 @@ pub fn read(
     progress.finish_and_clear();
     read.refuse_if_nothing_is_left(trace)?;
     let mut model = builder.finish(&model.options()).map_err(|e| e.file(trace))?;
-    model.report.remarks.extend(read.cut.map(|cut| cut.what));
+    if let Some(cut) = read.cut {
+        model.report.was_cut(cut.what);
+    }
     Ok((model, stats.map(|stats| Recorded { meta, stats })))
 }
 

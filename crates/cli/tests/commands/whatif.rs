@@ -229,6 +229,30 @@ fn a_task_that_a_user_bound_to_a_missing_cpu_is_refused() {
 }
 
 #[test]
+fn a_recording_that_was_cut_off_is_a_cause_of_doubt() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    // Long enough for several batches.
+    let load = r#"{"global": {"duration": 1}, "tasks": {"t": {"instance": 4, "run": 50, "sleep": 50}}}"#;
+    std::fs::write(folder.join("w.json"), load).expect("written");
+    ok(folder, &["sim", "w.json", "-k", "linux-6.1", "-m", "2", "-o", "t.arrows"]);
+    let whole = std::fs::read(folder.join("t.arrows")).expect("a trace");
+    std::fs::write(folder.join("cut.arrows"), &whole[..whole.len() * 6 / 10]).expect("written");
+    for args in [
+        &["model", "cut.arrows", "--validate", "--seeds", "1", "-o", "load.json"][..],
+        &["whatif", "cut.arrows", "-k", "linux-6.12", "--seeds", "1"],
+    ] {
+        let said = ok(folder, args);
+        assert!(
+            said.contains("\n- the recording was cut off, and what came after is not in the model: the file"),
+            "{said}"
+        );
+    }
+    let answer = ok(folder, &["whatif", "t.arrows", "-k", "linux-6.12", "--seeds", "1"]);
+    assert!(!answer.contains("cut off"), "{answer}");
+}
+
+#[test]
 fn bad_questions_are_refused() {
     let folder = simulated("linux-6.1");
     let message = |args: &[&str]| {

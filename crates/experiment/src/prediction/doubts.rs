@@ -26,6 +26,9 @@ pub fn doubts(meta: &Meta, report: &Report, model: &from_trace::Report) -> Doubt
     let mut doubts = Doubts::default();
     unmodelled(&mut doubts, model);
     unseen(&mut doubts, report);
+    if let Some(what) = &model.cut {
+        doubts.causes.push(format!("the recording was cut off, and what came after is not in the model: {what}"));
+    }
     if let Some(partial) = &meta.partial {
         doubts.guesswork.push(partial.reason());
     }
@@ -81,4 +84,25 @@ fn unseen(doubts: &mut Doubts, report: &Report) {
         part * 100.0
     );
     say(total.contradictions > 0, part, what);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incomplete_recording_is_a_cause() {
+        let mut report = Report::default();
+        (report.total.span_us, report.total.cpus) = (1e6, 1);
+        let mut model = from_trace::Report { described: 1, tasks: 1, ..from_trace::Report::default() };
+        assert_eq!(doubts(&Meta::default(), &report, &model), Doubts::default());
+        (report.total.losses, report.total.unknown_us) = (3, 1e4);
+        model.was_cut("the file ends in a batch".to_owned());
+        let found = doubts(&Meta::default(), &report, &model);
+        let causes = [
+            "events were lost at 3 places: 1.0% of the CPU time is unknown",
+            "the recording was cut off, and what came after is not in the model: the file ends in a batch",
+        ];
+        assert_eq!((found.causes, found.guesswork), (causes.map(str::to_owned).to_vec(), Vec::new()));
+    }
 }

@@ -49,11 +49,20 @@ pub struct Report {
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
     pub going_round: usize,
+    /// What is missing at the end of a file that was cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
 }
 
 impl Report {
+    /// Notes what is missing at the end of the file.
+    pub fn was_cut(&mut self, what: String) {
+        self.remarks.push(what.clone());
+        self.cut = Some(what);
+    }
+
     /// Remarks on the changes of a task that were too many.
     pub(super) fn unsaid(&mut self, task: &Task, key: &str) {
         if task.unsaid > 0 {
