@@ -243,8 +243,8 @@ def validate(
     """Simulate the model of a trace as recorded, and compare with the trace.
 
     `kernel` and `machine` are the recorded ones unless given. The result has the figures `recorded` and `simulated` of
-    all tasks, those of the `tasks` that used over 1% of a CPU, relative `errors` (0.1 is 10% too much), `trust`, which
-    says the same in a sentence, and `causes` of differences.
+    all tasks, those of the `tasks` that used over 1% of a CPU or waited for over 1% of all waiting, relative `errors`
+    (0.1 is 10% too much), `trust`, which says the same in a sentence, and `causes` of differences.
     """
     given = options(validate=True, kernel=kernel, machine=machine, seeds=seeds)
     given += Selection(from_, to, task, pid, group).options()

@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tasks with less than this part of one CPU's time are not judged one by one.
 const LEAST_SHARE: f64 = 0.01;
 
+/// Tasks with this part of all waiting are compared one by one, however little they ran: it is their waits that matter.
+const LEAST_PART_OF_WAITING: f64 = 0.01;
+
 /// A task in the recording and in the simulations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedTask {
@@ -34,7 +37,8 @@ pub struct Validation {
     pub recorded: Compared,
     /// As simulated.
     pub simulated: Compared,
-    /// The modelled tasks that used over 1% of a CPU, the busiest first.
+    /// The modelled tasks that used over 1% of a CPU or waited for over 1% of all waiting, those first that ran and
+    /// waited longest.
     pub tasks: Vec<ComparedTask>,
     /// The errors that say how far to trust the model.
     pub errors: Errors,
@@ -91,13 +95,16 @@ impl Validation {
         let (mut all, mut ours) = (sum(&mut lives.values().map(|(_, own)| *own)), sum(&mut means.values().copied()));
         all = all.with_latencies(&Compared::of(&recorded.total.sums));
         ours = ours.with_latencies(&whole);
-        let least = recorded.total.span_us * LEAST_SHARE;
-        let judged = lives.into_iter().filter(|(_, (_, own))| own.run_us >= least);
-        let mut tasks: Vec<ComparedTask> = judged
+        let is_busy = |own: &Compared| own.run_us >= recorded.total.span_us * LEAST_SHARE;
+        let waits = |own: &Compared| own.wait_us > 0.0 && own.wait_us >= all.wait_us * LEAST_PART_OF_WAITING;
+        let compared = lives.into_iter().filter(|(_, (_, own))| is_busy(own) || waits(own));
+        let mut tasks: Vec<ComparedTask> = compared
             .map(|(tid, (name, recorded))| ComparedTask { name, tid, recorded, simulated: means[&tid] })
             .collect();
-        tasks.sort_by(|a, b| b.recorded.run_us.total_cmp(&a.recorded.run_us).then(a.tid.cmp(&b.tid)));
-        let errors = Errors::of(&all, &ours, &tasks);
+        let long = |task: &ComparedTask| task.recorded.run_us + task.recorded.wait_us;
+        tasks.sort_by(|a, b| long(b).total_cmp(&long(a)).then(a.tid.cmp(&b.tid)));
+        let busy: Vec<&ComparedTask> = tasks.iter().filter(|task| is_busy(&task.recorded)).collect();
+        let errors = Errors::of(&all, &ours, &busy);
         Self { seeds: runs, recorded: all, simulated: ours, tasks, errors }
     }
 }
@@ -112,7 +119,7 @@ impl ComparedTask {
 }
 
 impl Errors {
-    fn of(recorded: &Compared, simulated: &Compared, tasks: &[ComparedTask]) -> Self {
+    fn of(recorded: &Compared, simulated: &Compared, tasks: &[&ComparedTask]) -> Self {
         let error = |was: f64, is: f64| (was > 0.0).then(|| (is - was) / was);
         let mut sizes: Vec<f64> = tasks.iter().map(|task| task.wait_error().abs()).collect();
         sizes.sort_by(f64::total_cmp);
@@ -203,11 +210,13 @@ mod tests {
         let keys = BTreeSet::from(["make-10", "cc-11", "cc-11.2", "sh-12", "tiny-13"]);
         let found = Validation::of(&recorded, [simulated(100_000.0), simulated(140_000.0)].iter(), &keys);
         let names: Vec<_> = found.tasks.iter().map(|task| (task.name.as_str(), task.tid)).collect();
-        assert_eq!(names, [("make", 10), ("cc", 11), ("sh", 12)]);
+        // The tiny one hardly ran, but waited for 3% of all waiting.
+        assert_eq!(names, [("make", 10), ("cc", 11), ("sh", 12), ("tiny", 13)]);
         assert_eq!((found.recorded.wait_us, found.simulated.wait_us), (309_000.0, 309_050.0));
         let errors: Vec<f64> = found.tasks.iter().map(|task| (task.wait_error() * 1e6).round() / 1e6).collect();
         // Of the shell, which never waited, 50 us against 1% of its run time.
-        assert_eq!(errors, [0.2, -0.1, 0.1]);
+        assert_eq!(errors, [0.2, -0.1, 0.1, 0.0]);
+        // They are of the busy tasks.
         assert_eq!((found.errors.task_wait_median, found.errors.rank), (Some(0.1), Some(1.0)));
         assert!((found.errors.task_wait_p90.unwrap() - 0.2).abs() < 1e-9);
     }

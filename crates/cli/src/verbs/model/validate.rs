@@ -96,7 +96,8 @@ pub fn text(validated: &Validated) -> String {
         }
         out += &format!("\n{}", table.render());
         if tasks.len() > ROWS {
-            out += &format!("and {} more tasks that used over 1% of a CPU\n", tasks.len() - ROWS);
+            let more = tasks.len() - ROWS;
+            out += &format!("and {more} more tasks that used over 1% of a CPU or waited for over 1% of all waiting\n");
         }
     }
     out += &format!("\n{}", trust_text(validated));
