@@ -1,9 +1,10 @@
 //! Tasks that were there before the load begins.
 
-use crate::support::{Accounts, bare, hog, once, run, simulate};
+use crate::support::registry::releases;
+use crate::support::{Accounts, MS, bare, hog, once, pinned, rt, run, simulate, sleep};
 use schedlab_base::{Payload, v, v2_6};
 use schedlab_sched::kernels::KERNELS;
-use schedlab_sim::program::{Amount, Hotplug, Load, Op, Start, TaskSpec};
+use schedlab_sim::program::{Amount, Hotplug, Load, Op, Policy, Start, TaskSpec};
 
 fn on(cpu: u32, spec: TaskSpec) -> TaskSpec {
     TaskSpec { cpu: Some(cpu), ..spec }
@@ -82,5 +83,54 @@ fn a_new_task_that_is_placed_elsewhere_has_migrated_until_4_8() {
         assert_eq!(events.iter().find_map(new), Some(1), "{}", kernel.name);
         let moves = events.iter().filter(|e| matches!(e.what, Payload::Migrate { tid: 2, .. })).count();
         assert_eq!(moves, usize::from(kernel.release < Some(v(4, 8))), "{}", kernel.name);
+    }
+}
+
+/// P on CPU 5 forks C while only CPU 1 is idle. C works there, and sleeps until 23 ms. CPU 1 is busy then, and all
+/// others are idle: C's recent CPU is the one on which it was forked (`wake_up_new_task`; 4.16 on).
+#[test]
+fn a_new_task_first_looks_at_its_parents_cpu() {
+    for kernel in releases(v(4, 16)..v(7, 0)) {
+        let parent = on(5, pinned(once("P", vec![run(1), Op::Fork(0)]), 5));
+        let busy = [0, 2, 3, 4, 6, 7].map(|cpu| pinned(once("busy", vec![run(2)]), cpu));
+        let later = TaskSpec { start: 10 * MS, ..pinned(hog("later", 0), 1) };
+        let tasks: Vec<_> = [parent, later].into_iter().chain(busy).collect();
+        let child = once("C", vec![run(2), sleep(20), run(5)]);
+        let load = Load { templates: vec![child], tasks, ..Load::default() };
+        let accounts = simulate(kernel, &bare("8"), &load, &[], 25 * MS);
+        let tid = accounts.names.iter().position(|name| name == "C-0").expect("a child") as i32 + 1;
+        let queued = |e: &schedlab_base::Event| match e.what {
+            Payload::WakeupNew { tid: of, target, .. } | Payload::Wakeup { tid: of, target, .. } if of == tid => {
+                Some((e.time / MS, target))
+            }
+            _ => None,
+        };
+        let queued: Vec<_> = accounts.events.iter().filter_map(queued).collect();
+        assert_eq!(queued, [(1, 1), (23, 5)], "{kernel}");
+    }
+}
+
+/// Two new tasks on CPU 0 begin with a utilisation of 512 and 256, and with as much as their runnable average, not with
+/// 1024 each (`post_init_entity_util_avg`). So CPU 0 has capacity to spare for a third (`group_has_capacity`), and is
+/// not overloaded (`group_is_overloaded`, which looks at that average from 5.7 on); CPU 1, all of which a hog uses, has
+/// none. Their parent is a real-time task, which takes no part in that.
+#[test]
+fn a_new_task_has_not_been_waiting_before() {
+    let fork = |template| [Op::Run(Amount { mean: 10_000, sd: 0 }), Op::Fork(template)];
+    let program = [vec![sleep(300)], fork(0).into(), fork(0).into(), fork(1).into()].concat();
+    let parent = rt(on(0, pinned(once("P", program), 0)), Policy::Fifo, 10);
+    let child = |mut spec: TaskSpec| {
+        (spec.initial.policy, spec.initial.rt_priority) = (Some(Policy::Other), Some(0));
+        spec
+    };
+    let templates = vec![child(pinned(hog("pinned", 0), 0)), child(hog("third", 0))];
+    let load = Load { tasks: vec![parent, pinned(hog("old", 0), 1)], templates, ..Load::default() };
+    for kernel in releases(v(5, 7)..v(7, 0)) {
+        let accounts = simulate(kernel, &bare("2"), &load, &[], 301 * MS);
+        let placed = |e: &schedlab_base::Event| match e.what {
+            Payload::WakeupNew { tid: 5, target, .. } => Some(target),
+            _ => None,
+        };
+        assert_eq!(accounts.events.iter().find_map(placed), Some(0), "{kernel}");
     }
 }

@@ -6,7 +6,7 @@ use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate
 use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{How, find};
-use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
+use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 
 fn phone() -> Machine {
@@ -248,5 +248,45 @@ fn skipped_ticks_find_the_same() {
             };
             assert_eq!(go(true), go(false), "{kernel}, {seed}");
         }
+    }
+}
+
+/// The CPU on which a new task wakes after 50 us of work and 1 ms of sleep. It begins on CPU 7, where a periodic task
+/// of this nice level that works for `busy` of each 10 ms is asleep, and may be the first task of group 0.
+fn wakes_on(kernel: &str, nice: i8, busy: Nanos, group: Option<u32>) -> CpuId {
+    let mut periodic = pinned(periodic("periodic", busy * 1000), 7);
+    periodic.initial.nice = Some(nice);
+    let program = vec![Op::Run(exactly(50_000)), Op::Set(0), Op::Sleep(exactly(MS)), Op::Run(exactly(MS))];
+    let mut new = pinned(TaskSpec { name: "new".into(), program, start: 508 * MS, ..TaskSpec::default() }, 7);
+    new.initial.group = group;
+    let groups = vec![GroupSpec { path: "/a".into(), shares: 1024, ..GroupSpec::default() }];
+    let load = Load { groups, ..anywhere(load(vec![periodic, new])) };
+    let accounts = go(kernel, &phone(), &load, &[], 515);
+    let mut woken = accounts.events.iter().filter_map(|e| match e.what {
+        Payload::Wakeup { tid: 2, target, .. } if e.time > 509 * MS => Some(target),
+        _ => None,
+    });
+    woken.next_back().expect("it wakes")
+}
+
+/// `post_init_entity_util_avg`: of the capacity of 1024 the periodic task of nice -20 (weight 88761) uses 200, with a
+/// load of 17750. A new task of nice 0 begins with 200 * 1024 / 17750 = 12, and wakes on a small CPU. Until 6.9 its
+/// weight was taken for 1024 times as much: it begins with half of what is left, 412, too much for a capacity of 462
+/// with a quarter in reserve.
+#[test]
+fn a_new_task_needs_a_part_of_what_its_queue_uses_by_its_weight_from_6_10_on() {
+    for kernel in releases(v(5, 0)..v(7, 0)) {
+        let small = wakes_on(kernel, -20, 2, None) < 4;
+        assert_eq!(small, find(kernel).unwrap().release >= Some(v(6, 10)), "{kernel}");
+    }
+}
+
+/// The queue is that of the task's group. With 700 of 1024 used on CPU 7, a new task of the root begins with half of
+/// the rest, 160. The first task of a group, whose queue has used nothing, begins with 512.
+#[test]
+fn the_first_task_of_a_group_may_need_half_of_its_cpu() {
+    for kernel in releases(v(5, 0)..v(7, 0)) {
+        assert!(wakes_on(kernel, 0, 7, None) < 4, "{kernel}");
+        assert!(wakes_on(kernel, 0, 7, Some(0)) >= 4, "{kernel}");
     }
 }
