@@ -1,8 +1,9 @@
 //! The differences between the fair schedulers of neighbouring releases, in schedules small enough to follow by hand.
 //! The tick is 1 ms, nothing has a cost, virtual runtimes (v) and deadlines (d) are in ms.
 
-use crate::support::{exactly, forever, hog, simulate_at_1000_hz};
-use schedlab_base::{Nanos, Payload};
+use crate::support::registry::releases;
+use crate::support::{exactly, forever, hog, rt, simulate_at_1000_hz};
+use schedlab_base::{Nanos, Payload, v, v2_6};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 const US: Nanos = 1_000;
@@ -188,5 +189,19 @@ fn a_batch_task_preempts_an_idle_one_from_2_6_39_on() {
         assert_eq!(woken(kernel, Policy::Other), "0 I, 50.5 W, 50.7 I", "{kernel}");
         let batch = if kernel == "linux-2.6.32" { "0 I, 51 W, 51.2 I" } else { "0 I, 50.5 W, 50.7 I" };
         assert_eq!(woken(kernel, Policy::Batch), batch, "{kernel}");
+    }
+}
+
+#[test]
+fn who_was_born_with_a_real_time_policy_joins_the_others_where_they_are() {
+    // Its v is 0 until it is fair, and counts from the queue's least then (__sched_fork, enqueue_entity): it has half
+    // of the 20 ms that follow. From 2.6.33 on; until then v would be 50 behind H's.
+    let other = Setting { policy: Some(Policy::Other), rt_priority: Some(0), ..Setting::default() };
+    let born = rt(once("R", 50_000, vec![run(1_000), Op::Set(0), run(500_000)]), Policy::Fifo, 10);
+    let load = Load { settings: vec![other], ..load(vec![hog("H", 0), born]) };
+    for kernel in releases(v2_6(33)..v(7, 0)) {
+        let accounts = simulate_at_1000_hz(kernel, "up", &load, &[], 71);
+        let ran = accounts.named("R").run - MS;
+        assert!((7 * MS..=13 * MS).contains(&ran), "{kernel}: {ran} of 20 ms");
     }
 }

@@ -1,9 +1,10 @@
 //! The fair schedulers seen from inside: the view of the hierarchy, and the reasons for decisions.
 
-use crate::support::{Accounts, bare, exactly, forever, hog};
-use schedlab_base::Nanos;
+use crate::support::registry::releases;
+use crate::support::{Accounts, bare, exactly, forever, hog, once, pinned};
+use schedlab_base::{Nanos, v, v2_6};
 use schedlab_sched::kernels::{self, How};
-use schedlab_sim::program::{GroupSpec, Load, Op};
+use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 
 const MS: Nanos = 1_000_000;
@@ -35,12 +36,17 @@ fn load() -> Load {
 }
 
 fn look(kernel: &str, at: &[Nanos]) -> Seen {
-    let (kernel, machine, load) = (kernels::find(kernel).unwrap(), bare("up"), load());
-    let values = kernel.values(&machine, &[]).unwrap();
+    look_at(kernel, "up", &load(), &[], at)
+}
+
+fn look_at(kernel: &str, machine: &str, load: &Load, set: &[(&str, &str)], at: &[Nanos]) -> Seen {
+    let (kernel, machine) = (kernels::find(kernel).unwrap(), bare(machine));
+    let set: Vec<_> = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let values = kernel.values(&machine, &set).unwrap();
     let how = How { duration: Some(200 * MS), seed: 1, skip_ticks: true };
     let mut seen = Seen::default();
     let inspect = Inspect { at, explain: 0..200 * MS, to: Box::new(&mut seen) };
-    kernel.simulate_and_look(&machine, &load, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
+    kernel.simulate_and_look(&machine, load, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
     seen
 }
 
@@ -115,6 +121,100 @@ fn decisions_tell_rule_and_numbers() {
         for pick in of(Choice::Pick).filter(|d| d.rule.starts_with("the earliest deadline")) {
             let lag = pick.numbers.iter().find(|n| n.1 == "lag_ns").expect("the picked one's lag").2;
             assert!(lag >= -1, "{kernel}: picked with a lag of {lag}");
+        }
+    }
+}
+
+fn int(view: &View, key: &str) -> i64 {
+    let View::Int(value) = part(view, key) else { panic!("{key} is a number") };
+    *value as i64
+}
+
+/// The entity of a group below the root.
+fn top_group<'a>(view: &'a View, path: &str) -> &'a View {
+    let queue = part(view, "queue");
+    let View::List(waiting) = part(queue, "tree") else { panic!("a tree is a list") };
+    let group = ("group", View::Text(path.into()));
+    let is_it = |e: &&View| matches!(e, View::Map(parts) if parts.contains(&group));
+    waiting.iter().chain([part(queue, "curr")]).find(is_it).expect("the group")
+}
+
+/// P and two hogs start on CPU 0 at 50 ms, with one virtual runtime, and P forks C `us` later. CPU 1, where C goes,
+/// runs Q alone. Returns by how much C is behind Q there.
+fn forked_behind(kernel: &str, us: Nanos) -> i64 {
+    let late = |spec: TaskSpec| TaskSpec { start: 50 * MS, ..pinned(spec, 0) };
+    let parent = once("P", vec![Op::Run(exactly(us * 1_000)), Op::Fork(0), Op::Run(exactly(50 * MS))]);
+    let tasks = vec![pinned(hog("Q", 0), 1), late(parent), late(hog("H1", 0)), late(hog("H2", 0))];
+    let load = Load { tasks, templates: vec![hog("C", 0)], ..Load::default() };
+    let seen = look_at(kernel, "2", &load, &[("hz", "1000")], &[50 * MS + us * 1_000 + 1_000]);
+    let queue = part(&seen.views[1], "queue");
+    let View::List(waiting) = part(queue, "tree") else { panic!("a tree is a list") };
+    assert_eq!(waiting.len(), 1, "{kernel}: C is on CPU 1");
+    assert_eq!(part(&waiting[0], "task"), &View::Task(4), "{kernel}");
+    int(&waiting[0], "vruntime_ns") - int(part(queue, "curr"), "vruntime_ns")
+}
+
+/// `task_fork_fair` places the child on its parent's queue, and it takes its distance from the least virtual runtime
+/// there along. With the child CPU 0 has four tasks, so its debit is a quarter of 12 ms; but its virtual runtime is
+/// never less than its parent's. Until 4.6 the least of CPU 1 is that of its last tick (`enqueue_entity` adds it before
+/// it accounts what Q has run since). 2.6.32 places the child on its own queue, where it is one of two in 10 ms.
+#[test]
+fn a_child_is_placed_on_its_parents_queue_from_2_6_33_on() {
+    for kernel in releases(v2_6(32)..v(6, 6)) {
+        let release = kernels::find(kernel).unwrap().release.unwrap();
+        for (us, debit) in [(2_500, 3_000), (3_500, 3_500)] {
+            let due = match release {
+                release if release < v2_6(33) => 5_000,
+                release if release < v(4, 7) => debit - 500,
+                _ => debit,
+            };
+            let behind = forked_behind(kernel, us);
+            assert!(behind.abs_diff(due * 1_000) < 5_000, "{kernel}: {behind} after {us} us");
+        }
+    }
+}
+
+/// C, in the group with A, asks for 0.3 ms from 500 us on where all others ask for 0.7. `enqueue_task_fair` gives the
+/// group the least of its tasks' slices, and marks that as its own (`custom_slice`), as it did when the group was first
+/// enqueued: it is not replaced by the base slice when the group's next requests begin (`update_deadline`).
+#[test]
+fn a_group_keeps_the_slice_of_its_tasks_over_its_requests() {
+    let within = |mut spec: TaskSpec| {
+        spec.initial.group = Some(0);
+        spec
+    };
+    let asks = once("C", vec![Op::Run(exactly(MS / 2)), Op::Set(0), Op::Run(exactly(500 * MS))]);
+    let load = Load {
+        tasks: vec![within(asks), within(hog("A", 0)), hog("H", 0)],
+        groups: vec![GroupSpec { path: "/a".into(), shares: 1024, ..GroupSpec::default() }],
+        settings: vec![Setting { dl: Some((300_000, 0, 0)), ..Setting::default() }],
+        ..Load::default()
+    };
+    for kernel in releases(v(6, 12)..v(7, 0)) {
+        let at: Vec<Nanos> = (13..50).map(|n| n * 4 * MS + MS).collect();
+        for view in look_at(kernel, "up", &load, &[], &at).views {
+            assert_eq!(int(top_group(&view, "/a"), "slice_ns"), 300_000, "{kernel}");
+        }
+    }
+}
+
+/// `__setscheduler_params` hands on what a task of a fair policy asks for, and SCHED_IDLE is not counted among these
+/// (`fair_policy`): a task that becomes idle keeps the slice that it had, and one that is idle cannot ask for one.
+#[test]
+fn an_idle_task_keeps_its_slice() {
+    let idle = |slice: Nanos| Setting { policy: Some(Policy::Idle), dl: Some((slice, 0, 0)), ..Setting::default() };
+    let mut asks = once("asks", vec![Op::Run(exactly(MS / 2)), Op::Set(0), Op::Run(exactly(500 * MS))]);
+    asks.initial.dl = Some((10 * MS, 0, 0));
+    let mut other = hog("other", 0);
+    other.initial = idle(5 * MS);
+    let load = Load { tasks: vec![asks, other], settings: vec![idle(10 * MS)], ..Load::default() };
+    for kernel in releases(v(6, 12)..v(7, 0)) {
+        let seen = look_at(kernel, "up", &load, &[("base_slice_ns", "1000000")], &[101 * MS]);
+        let mut all = Vec::new();
+        entities(part(&seen.views[0], "queue"), &mut all);
+        for (task, slice) in [(0, 10 * MS), (1, MS)] {
+            let entity = all.iter().find(|e| part(e, "task") == &View::Task(task)).expect("it is queued");
+            assert_eq!((part(entity, "idle"), int(entity, "slice_ns")), (&View::Flag(true), slice as i64), "{kernel}");
         }
     }
 }

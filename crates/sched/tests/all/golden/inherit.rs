@@ -248,3 +248,22 @@ fn a_released_mutex_is_taken_by_its_waiter_or_by_a_better_task() {
         }
     }
 }
+
+/// `low` sleeps while it holds the mutex, and `high` waits for it from 20 ms on. `other` has run for 19 ms by then. As
+/// `low` leaves the fair class asleep it gets what a wake-up would give it, 3 ms of credit, and keeps that
+/// (`switched_from_fair`): it has 3 ms and its slice once it is back, and not the 47 ms that `other` is ahead.
+#[test]
+fn a_sleeper_that_is_lent_a_priority_has_no_more_credit_than_if_it_woke() {
+    for kernel in releases(v2_6(38)..v(6, 6)) {
+        let asleep = Op::Sleep(crate::support::exactly(48 * MS));
+        let tasks = vec![
+            once("low", vec![Op::Lock(0), run(1), asleep, run(1), Op::Unlock(0), run(500)]),
+            hog("other", 0),
+            at(20, fifo(90, once("high", section(1)))),
+        ];
+        let turns = lane(&up(kernel, &load(true, tasks)), 0);
+        let start = "0 low, 1 other, 20 high, 20 other, 49 low, 50 high, 51 low, ";
+        let back = turns.strip_prefix(start).unwrap_or_else(|| panic!("{kernel}: {turns}"));
+        assert!(["54 other", "55 other"].iter().any(|turn| back.starts_with(turn)), "{kernel}: {turns}");
+    }
+}
