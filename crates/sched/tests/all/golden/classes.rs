@@ -1,7 +1,9 @@
 //! The classes above fair: schedules worked out by hand, and properties that hold for every load.
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, MS, bare, dl, exactly, forever, hog, rt, simulate, simulate_how};
+use crate::support::{
+    Accounts, MS, bare, dl, exactly, forever, hog, on, once, pinned, rt, run, simulate, simulate_how,
+};
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
@@ -253,6 +255,111 @@ fn on_several_cpus_real_time_tasks_are_pushed_and_pulled() {
             vec![rt(short, Policy::Fifo, 30), rt(hog("a", 0), Policy::Fifo, 20), rt(hog("b", 0), Policy::Fifo, 10)];
         let accounts = simulate(kernel, &bare("2"), &load(tasks), set, SECOND);
         assert_eq!(accounts.named("b").run, 900 * MS, "{kernel}: the CPU that comes free takes who waits");
+    }
+}
+
+/// A task that works for 5 ms, sets itself to `policy` with priority 10, and goes on; `like` of that priority waits,
+/// and `high` runs from 7 to 8. Returns who runs then: who is first on the list of that priority.
+fn first_after_change(kernel: &str, task: TaskSpec, policy: Policy) -> String {
+    let task = TaskSpec { program: vec![run(5), Op::Set(0), run(100)], ..task };
+    let like = rt(hog("like", 0), Policy::Fifo, 10);
+    let high = TaskSpec { start: 7 * MS, ..rt(once("high", vec![run(1)]), Policy::Fifo, 50) };
+    let settings = vec![Setting { policy: Some(policy), rt_priority: Some(10), ..Setting::default() }];
+    let accounts = simulate(kernel, &bare("up"), &Load { settings, ..load(vec![task, like, high]) }, &[], 20 * MS);
+    let turns = turns(&accounts);
+    assert_eq!(turns[..2], [(0, "changes".into()), (7, "high".into())], "{kernel}");
+    turns[2].1.clone()
+}
+
+/// `sched_setscheduler` between FIFO and RR at one priority: until 3.13 the task is queued again, at the end of its
+/// list; from 3.14 on at the head, since its priority was not raised; later it is not moved (`DEQUEUE_MOVE`).
+#[test]
+fn who_changes_its_policy_and_not_its_priority_keeps_its_place_from_3_14_on() {
+    for kernel in releases(v2_6(24)..v(7, 0)) {
+        let stays = find(kernel).unwrap().release >= Some(v(3, 14));
+        for (from, to) in [(Policy::Fifo, Policy::Rr), (Policy::Rr, Policy::Fifo)] {
+            let first = first_after_change(kernel, rt(hog("changes", 0), from, 10), to);
+            assert_eq!(first, if stays { "changes" } else { "like" }, "{kernel}: {from:?} to {to:?}");
+        }
+    }
+}
+
+/// For a deadline task every real-time priority is a lower one, with which it goes to the head (`ENQUEUE_HEAD`). A fair
+/// task's priority is raised, and it goes to the end.
+#[test]
+fn who_was_a_deadline_task_comes_first_among_its_like() {
+    for kernel in releases(v(3, 14)..v(7, 0)) {
+        let task = dl(hog("changes", 0), 20 * MS, 100 * MS, 100 * MS);
+        assert_eq!(first_after_change(kernel, task, Policy::Fifo), "changes", "{kernel}");
+    }
+}
+
+/// The CPU where a task first ran, and from when on, in ms.
+fn ran_from(accounts: &Accounts, name: &str) -> Option<(u32, Nanos)> {
+    let tid = accounts.names.iter().position(|n| n == name).expect("a task of that name") as i32 + 1;
+    let to = |e: &schedlab_base::Event| match e.what {
+        Payload::Switch { next, .. } if next == tid => Some((e.cpu, e.time / MS)),
+        _ => None,
+    };
+    accounts.events.iter().find_map(to)
+}
+
+fn from(cpu: u32, start: Nanos, spec: TaskSpec) -> TaskSpec {
+    TaskSpec { cpu: Some(cpu), start: start * MS, ..spec }
+}
+
+/// CPUs 0 to 2 run tasks of higher priority than `first` and `second`, which wait on CPU 1, until CPU 0's ends at 20
+/// ms. `first` may not run there. `pull_rt_task` takes the first that may, so `second`. From 4.1 on it has CPU 1 push,
+/// which looks for a CPU for `first` only (`push_rt_task` gives up if the task that it could not place is still the
+/// next).
+#[test]
+fn a_cpu_whose_priority_drops_pulls_until_4_0_and_then_has_others_push() {
+    for kernel in releases(v2_6(25)..v(7, 0)) {
+        let fifo = |name, priority| rt(hog(name, 0), Policy::Fifo, priority);
+        let tasks = vec![
+            pinned(rt(once("ends", vec![run(20)]), Policy::Fifo, 70), 0),
+            pinned(fifo("there", 50), 1),
+            pinned(fifo("other", 60), 2),
+            from(1, 5, on(fifo("first", 40), [1, 2])),
+            from(1, 5, on(fifo("second", 30), [0, 1])),
+        ];
+        let accounts = simulate(kernel, &bare("3"), &load(tasks), &[], 100 * MS);
+        assert_eq!(ran_from(&accounts, "first"), None, "{kernel}");
+        let pulls = find(kernel).unwrap().release < Some(v(4, 1));
+        assert_eq!(ran_from(&accounts, "second"), pulls.then_some((0, 20)), "{kernel}");
+    }
+}
+
+/// The same where the first that waits may run on CPU 0: both ways it does, and the second stays.
+#[test]
+fn what_is_pulled_or_pushed_is_the_task_of_the_highest_priority() {
+    for kernel in releases(v2_6(25)..v(7, 0)) {
+        let fifo = |name, priority| rt(hog(name, 0), Policy::Fifo, priority);
+        let tasks = vec![
+            pinned(rt(once("ends", vec![run(20)]), Policy::Fifo, 70), 0),
+            pinned(fifo("there", 50), 1),
+            from(1, 5, fifo("second", 30)),
+            from(1, 5, fifo("first", 40)),
+        ];
+        let accounts = simulate(kernel, &bare("2"), &load(tasks), &[], 100 * MS);
+        let started = [ran_from(&accounts, "first"), ran_from(&accounts, "second")];
+        assert_eq!(started, [Some((0, 20)), None], "{kernel}");
+    }
+}
+
+/// One real-time task waits behind a deadline task as CPU 0 falls idle. Until 6.6 its CPU counts as overloaded only
+/// with two real-time tasks (`update_rt_migration`); from 6.7 on one that waits is enough (`enqueue_pushable_task`).
+#[test]
+fn one_real_time_task_that_waits_overloads_its_cpu_from_6_7_on() {
+    for kernel in releases(v(3, 14)..v(7, 0)) {
+        let tasks = vec![
+            pinned(rt(once("ends", vec![run(20)]), Policy::Fifo, 70), 0),
+            from(1, 0, dl(hog("dl", 0), 60 * MS, 200 * MS, 200 * MS)),
+            from(1, 5, rt(hog("waits", 0), Policy::Fifo, 40)),
+        ];
+        let accounts = simulate(kernel, &bare("2"), &load(tasks), &[], 100 * MS);
+        let moves = find(kernel).unwrap().release >= Some(v(6, 7));
+        assert_eq!(ran_from(&accounts, "waits"), Some(if moves { (0, 20) } else { (1, 60) }), "{kernel}");
     }
 }
 
