@@ -1,8 +1,11 @@
 //! What becomes of a task's affinity when its CPUs go offline and come back, under every kernel.
 
-use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate_how};
-use schedlab_base::{Nanos, Payload};
-use schedlab_sched::kernels::{How, KERNELS, Kernel};
+use crate::support::registry::releases;
+use crate::support::{
+    Accounts, bare, exactly, forever, hog, lane, on, once, pinned, run as work, simulate_at_1000_hz, simulate_how,
+};
+use schedlab_base::{Nanos, Payload, v, v2_6};
+use schedlab_sched::kernels::{How, KERNELS, Kernel, find};
 use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
 
 const MS: Nanos = 1_000_000;
@@ -119,5 +122,38 @@ fn a_task_is_never_born_on_a_cpu_that_is_offline() {
             let accounts = run(kernel, &load);
             assert!(accounts.named("t").run > 990 * MS, "{}", kernel.name);
         }
+    }
+}
+
+/// `do_set_cpus_allowed` puts the running task back and sets it anew, from 4.3 on. A wakes at 50.5 beside B on CPU 0,
+/// and may no longer use CPU 1 from 54.5 on (its 4 ms of work later). CFS credits it 6 ms for its sleep, and gives it 6
+/// ms, up to the tick at 57: B is first by then. Set anew, its slice begins at 54.5, and ends at 61.
+///
+/// In 6.6 B's requests, of 5.5 ms, end at each sixth tick, so A runs from 54 on. It is set anew after 4.25 ms, and
+/// begins a new request as it is placed again: up to the tick at 64, not 60. Later its old one goes on
+/// (`rel_deadline`): A runs from 51 on, as B is not protected any more and owes time (`did_preempt_short`), up to the
+/// tick at 57.
+#[test]
+fn a_running_task_is_set_anew_with_its_new_affinity_from_4_3_on() {
+    let tasks = |us: Nanos| {
+        let a = once("A", vec![Op::Run(exactly(us * 1_000)), Op::Set(0), work(500)]);
+        let a = TaskSpec { cpu: Some(0), start: 50_500_000, ..on(a, [0, 1]) };
+        vec![pinned(hog("B", 0), 0), pinned(hog("C", 0), 1), pinned(hog("D", 0), 1), a]
+    };
+    let load = |us| {
+        let settings = vec![Setting { cpus: Some(vec![0]), ..Setting::default() }];
+        Load { tasks: tasks(us), settings, ..Load::default() }
+    };
+    for kernel in releases(v2_6(38)..v(7, 0)) {
+        let release = find(kernel).unwrap().release.unwrap();
+        let (us, set, turns) = match release {
+            release if release < v(4, 3) => (4_000, &[][..], "0 B, 50.5 A, 57 B"),
+            release if release < v(6, 6) => (4_000, &[][..], "0 B, 50.5 A, 61 B"),
+            release if release < v(6, 8) => (4_250, &[("base_slice_ns", "5500000")][..], "0 B, 54 A, 64 B"),
+            _ => (4_250, &[("base_slice_ns", "5500000")][..], "0 B, 51 A, 57 B"),
+        };
+        let accounts = simulate_at_1000_hz(kernel, "2", &load(us), set, 66);
+        let ours = lane(&accounts, 0);
+        assert!(ours.starts_with(turns), "{kernel}: {ours}");
     }
 }

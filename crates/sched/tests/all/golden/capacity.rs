@@ -3,7 +3,7 @@
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, run, simulate_how, sleep, threads};
 use schedlab_base::{Event, Nanos, Payload, v, v2_6};
-use schedlab_machine::Machine;
+use schedlab_machine::{Costs, Machine, MachineFile};
 use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
@@ -98,36 +98,90 @@ fn skipped_ticks_leave_the_same() {
     }
 }
 
+/// The time until which hogs are pinned to small CPUs: 1.5 ms after a tick.
+const FREE: Nanos = 101 * MS + 500_000;
+
+/// Simulates hogs that are pinned to small CPUs up to `FREE`, with a tick each 4 ms. CPU `looks` looks for work each
+/// millisecond, and CPU `two` has two tasks, so that CPUs look for work at all (`rd->overload`).
+fn misfits(kernel: &str, machine: &Machine, hogs: &[u32], (looks, two): (u32, u32), others: &[u32]) -> Accounts {
+    let small = Nanos::from(machine.cpus[0].place.capacity);
+    let hogs = hogs.iter().map(|cpu| {
+        let mut hog = let_go(&format!("hog-{cpu}"));
+        hog.program[0] = Op::Run(exactly(FREE * small / 1024));
+        pinned(hog, *cpu)
+    });
+    let two = ["c", "d"].map(|name| {
+        let mut spec = pinned(hog(name, 0), two);
+        (spec.initial.policy, spec.initial.rt_priority) = (Some(Policy::Fifo), Some(10));
+        spec
+    });
+    let mut short = pinned(forever("short", 0, vec![Op::Run(exactly(10_000)), Op::Sleep(exactly(990_000))]), looks);
+    short.start = FREE - 5 * MS;
+    let others = others.iter().map(|cpu| pinned(hog(&format!("other-{cpu}"), 0), *cpu));
+    let load = anywhere(hogs.chain([short]).chain(two).chain(others).collect(), machine.cpus.len() as u32);
+    let how = How { duration: Some(FREE + 10 * MS), seed: 1, skip_ticks: true };
+    let hz = ("hz", "250".to_owned());
+    let random = kernels::find(kernel).unwrap().tunable("NI_RANDOM").map(|t| (t.name, "off".to_owned()));
+    let set: Vec<_> = random.into_iter().chain([hz]).collect();
+    simulate_how(kernel, machine, &load, &set, &how)
+}
+
+/// The first migration: when, of which task, and to which CPU.
+fn first_move(accounts: &Accounts) -> Option<(Nanos, &str, u32)> {
+    accounts.events.iter().find_map(|e| match e.what {
+        Payload::Migrate { tid, to, .. } => Some((e.time, accounts.names[tid as usize - 1].as_str(), to)),
+        _ => None,
+    })
+}
+
 /// A hog on a small CPU becomes too big for it while it is pinned there, and is let go 1.5 ms after a tick. The kernel
 /// notes a misfit when the CPU picks a task and at its ticks (`update_misfit_status`), and not for a pinned task. So a
 /// big CPU that looks for work each millisecond finds nothing to pull before the next tick, and the hog moves only
 /// after it, although it has been too big all the time.
 #[test]
 fn a_misfit_is_noted_at_the_tick() {
-    let machine = bare("big-little-4+4");
-    let small = Nanos::from(machine.cpus[0].place.capacity);
     for kernel in releases(v(5, 5)..) {
-        let free = 101 * MS + 500_000;
-        let mut hog = let_go("hog");
-        hog.program[0] = Op::Run(exactly(free * small / 1024));
-        // A CPU with two tasks, of whatever class, lets others look for work at all (`rd->overload`).
-        let two = ["c", "d"].map(|name| {
-            let mut spec = pinned(crate::support::hog(name, 0), 1);
-            (spec.initial.policy, spec.initial.rt_priority) = (Some(Policy::Fifo), Some(10));
-            spec
-        });
-        let mut short = pinned(forever("short", 0, vec![Op::Run(exactly(10_000)), Op::Sleep(exactly(990_000))]), 7);
-        short.start = free - 5 * MS;
-        let load = anywhere([vec![hog, short], two.to_vec()].concat(), 8);
-        let how = How { duration: Some(110 * MS), seed: 1, skip_ticks: true };
-        let hz = ("hz", "250".to_owned());
-        let random = kernels::find(kernel).unwrap().tunable("NI_RANDOM").map(|t| (t.name, "off".to_owned()));
-        let set: Vec<_> = random.into_iter().chain([hz]).collect();
-        let accounts = simulate_how(kernel, &machine, &load, &set, &how);
-        let moved = accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { tid: 1, .. }));
-        let idle = |e: &&Event| e.cpu == 7 && e.time > free && matches!(e.what, Payload::Switch { next: 0, .. });
-        let at = moved.map(|e| e.time);
+        let accounts = misfits(kernel, &bare("big-little-4+4"), &[0], (7, 1), &[]);
+        let at = first_move(&accounts).map(|(at, ..)| at);
+        let idle = |e: &&Event| e.cpu == 7 && e.time > FREE && matches!(e.what, Payload::Switch { next: 0, .. });
         assert!(at.is_some_and(|at| (104 * MS..105 * MS).contains(&at)), "{kernel}: {at:?}");
         assert!(accounts.events.iter().filter(idle).any(|e| Some(e.time) < at), "{kernel}: CPU 7 looks for work");
+    }
+}
+
+/// Two hogs are equally too big for CPUs 1 and 2, which are in different groups. CPU 7 compares the groups in their
+/// order: its own, then that of CPUs 0 and 1. `update_sd_pick_busiest` takes the last of equal misfits until 6.8, later
+/// the first.
+#[test]
+fn of_equal_misfits_the_last_is_pulled_until_6_8() {
+    let file = MachineFile { llc_cores: Some(2), ..MachineFile::of(&bare("big-little-4+4")).unwrap() };
+    let machine = Machine { costs: Costs::none(), ..file.build().unwrap() };
+    for kernel in releases(v(5, 5)..v(7, 0)) {
+        let accounts = misfits(kernel, &machine, &[1, 2], (7, 3), &[]);
+        let last = kernels::find(kernel).unwrap().release < Some(v(6, 9));
+        let pulled = first_move(&accounts).map(|(_, name, to)| (name, to));
+        assert_eq!(pulled, Some((if last { "hog-2" } else { "hog-1" }, 7)), "{kernel}");
+    }
+}
+
+/// Each big core has two threads, one of which is busy. A misfit task is pulled to the other all the same, unless the
+/// release has the change that asks for an idle core (the stable updates of 6.1, 6.12 and 6.18: `dst_core_idle`).
+#[test]
+fn a_misfit_is_pulled_to_a_busy_core_unless_an_update_forbids_it() {
+    let mut file = MachineFile::of(&bare("big-little-4+4")).unwrap();
+    file.threads = 2;
+    let machine = Machine { costs: Costs::none(), ..file.build().unwrap() };
+    let big: Vec<u32> = (0..16).filter(|cpu| machine.cpus[*cpu as usize].place.capacity == 1024).collect();
+    let core = |cpu: &u32| machine.cpus[*cpu as usize].place.core;
+    let first_of_core = |cpu: &&u32| big.iter().find(|other| core(other) == core(cpu)) == Some(*cpu);
+    let busy: Vec<u32> = big.iter().filter(first_of_core).copied().collect();
+    let looks = *big.iter().find(|cpu| !busy.contains(cpu)).unwrap();
+    let small = (1..16).find(|cpu| !big.contains(cpu) && core(cpu) != core(&0)).unwrap();
+    assert_eq!((big.len(), busy.len()), (8, 4));
+    for kernel in releases(v(5, 5)..v(7, 0)) {
+        let accounts = misfits(kernel, &machine, &[0], (looks, small), &busy);
+        let pulled = first_move(&accounts).map(|(_, name, to)| (name, to));
+        let asks = ["linux-6.1", "linux-6.12", "linux-6.18"].contains(&kernel);
+        assert_eq!(pulled, (!asks).then_some(("hog-0", looks)), "{kernel}");
     }
 }

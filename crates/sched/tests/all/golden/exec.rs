@@ -1,7 +1,7 @@
 //! A task that becomes another program may move to an idler CPU first.
 
 use crate::support::registry::releases;
-use crate::support::{Accounts, bare, hog, once, pinned, run, simulate};
+use crate::support::{Accounts, MS, bare, exactly, hog, once, pinned, run, simulate};
 use schedlab_base::{Payload, v, v2_6};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
@@ -96,5 +96,28 @@ fn linux_2_6_0_balances_between_nodes() {
 fn kernels_without_balancing_at_exec_go_on() {
     for kernel in ["linux-1.2", "linux-2.4", "bfs", "rsdl", "stride", "mlfq"] {
         assert_eq!(under(kernel, "4", vec![execs(), pinned(hog("hog", 0), 0)]), (0, 0), "{kernel}");
+    }
+}
+
+/// On each CPU a task that used 40% of it has just become a hog, and p shares CPU 0. Without p both have capacity to
+/// spare (`group_has_capacity`), and p stays. With the 600 that p is expected to need (`util_est`), which
+/// `cpu_util_without` subtracts, CPU 0 would have none.
+#[test]
+fn what_a_task_is_expected_to_need_does_not_count_against_its_cpu() {
+    let timer = |ms| Op::Timer { timer: 0, period: exactly(ms * MS), absolute: true };
+    let periodic = |cpu| {
+        let rounds = [Op::LoopStart { times: Some(30) }, run(4), timer(10), Op::LoopEnd { start: 0 }, run(1_000)];
+        pinned(once(&format!("periodic-{cpu}"), rounds.into()), cpu)
+    };
+    let execs = pinned(once("p", vec![run(150), timer(290), run(8), Op::Set(0), Op::Exec, run(1)]), 0);
+    let load = Load {
+        tasks: vec![execs, periodic(0), periodic(1)],
+        settings: vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }],
+        timers: vec![("own".into(), true)],
+        ..Load::default()
+    };
+    for kernel in releases(v(5, 5)..v(7, 0)) {
+        let accounts = simulate(kernel, &bare("2"), &load, &[("hz", "1000".into())], 400 * MS);
+        assert_eq!(at_exec(&accounts), (0, 0), "{kernel}");
     }
 }

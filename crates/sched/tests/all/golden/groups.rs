@@ -1,9 +1,9 @@
 //! Groups: shares, nesting, quotas and bursts, idle groups, users and sessions, on one CPU and on several.
 
-use crate::support::registry::with;
-use crate::support::{Accounts, bare, exactly, forever, hog, simulate};
-use schedlab_base::{Event, Nanos, Payload};
-use schedlab_sched::kernels::Feature;
+use crate::support::registry::{releases, with};
+use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate};
+use schedlab_base::{Event, Nanos, Payload, v};
+use schedlab_sched::kernels::{Feature, find};
 use schedlab_sim::program::{GroupSpec, Load, NO_SESSION, Op, ROOT_GROUP, Setting, TaskSpec};
 
 const MS: Nanos = 1_000_000;
@@ -394,5 +394,32 @@ fn in_6_18_a_group_that_is_reweighted_while_it_runs_starves_others() {
     assert!(hogs("linux-6.18") < 15, "{}", hogs("linux-6.18"));
     for kernel in ["linux-5.10", "linux-6.1", "linux-6.6", "linux-6.12"] {
         assert!((970..1030).contains(&hogs(kernel)), "{kernel}: {}", hogs(kernel));
+    }
+}
+
+/// A group's two tasks on CPU 0 are throttled until a new period begins, and may use CPU 1 by then, where a task sleeps
+/// 0.9 of each ms. `unthrottle_cfs_rq` adds both to CPU 0's tasks, which is thus overloaded, so that CPU 1 looks for
+/// work as soon as it falls idle (`newidle_balance`), and not only at a tick. Ticks are 10 ms apart, and no period
+/// begins at one.
+#[test]
+fn a_cpu_on_which_a_group_has_quota_again_is_overloaded() {
+    let settings = vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }];
+    let let_go = |name: &str| {
+        let program = vec![Op::Run(exactly(MS)), Op::Set(0), Op::Run(exactly(SECOND))];
+        within(pinned(TaskSpec { name: name.into(), program, ..TaskSpec::default() }, 0), 0)
+    };
+    let mut busy = vec![Op::Run(exactly(50 * MS)), Op::LoopStart { times: None }];
+    busy.extend([Op::Run(exactly(MS / 10)), Op::Sleep(exactly(9 * MS / 10)), Op::LoopEnd { start: 1 }]);
+    let busy = pinned(TaskSpec { name: "busy".into(), program: busy, ..TaskSpec::default() }, 1);
+    let limited = GroupSpec { bandwidth: Some((15 * MS, 97 * MS)), ..group("/a", None, 1024) };
+    let load = Load { tasks: vec![let_go("a"), let_go("b"), busy], groups: vec![limited], settings, ..Load::default() };
+    for kernel in releases(v(3, 16)..v(7, 0)) {
+        let random = find(kernel).unwrap().tunable("NI_RANDOM").map(|t| (t.name, "off".to_owned()));
+        let set: Vec<_> = random.into_iter().chain([("hz", "100".to_owned())]).collect();
+        let accounts = simulate(kernel, &bare("2"), &load, &set, 110 * MS);
+        let back = |e: &&Event| e.cpu == 0 && e.time > 30 * MS && matches!(e.what, Payload::Switch { prev: 0, .. });
+        let back = accounts.events.iter().find(back).expect("they have quota again").time;
+        let moved = accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { .. })).map(|e| e.time);
+        assert!(moved.is_some_and(|at| (back..back + 2 * MS).contains(&at)), "{kernel}: {moved:?} after {back}");
     }
 }
