@@ -2,7 +2,8 @@
 
 use super::{NEAR, period_timer};
 use crate::classes::sync;
-use crate::fair::entity::{Leave, QueueId};
+use crate::fair::entity::{EntityId, Leave, QueueId};
+use crate::fair::shares::Shares;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, Enqueue, TimerId};
@@ -68,6 +69,7 @@ impl<D: Discipline> Fair<D> {
             idle = nr;
         }
         let mut leaves = true;
+        let mut left = false;
         let mut at = Some(q - self.rqs.cpus);
         while let Some(e) = at {
             if !self.rqs.entities[e as usize].on_rq {
@@ -78,10 +80,21 @@ impl<D: Discipline> Fair<D> {
                 let delayed = self.rqs.entities[e as usize].delayed;
                 let how = if delayed { Leave { special: true, ..Leave::DELAYED } } else { Leave::GONE };
                 self.dequeue_entity(cx, above, e, how);
+            } else if left {
+                self.update_above(cx, e);
             }
+            left = leaves;
             idle = self.rqs.untally(above, nr, idle, delayed);
             leaves &= self.rqs.queues[above as usize].load.weight == 0;
             at = self.rqs.parent(e);
+        }
+    }
+
+    /// Updates the weight of the entity above one that was enqueued or dequeued, in releases where that does so
+    /// (`update_cfs_shares` in `enqueue_entity` and `dequeue_entity`, until 4.9). Later only the next tick does.
+    fn update_above(&mut self, cx: &mut Core, e: EntityId) {
+        if self.rqs.rules.shares == Shares::ByWeight {
+            self.update_group(cx, e);
         }
     }
 
@@ -123,6 +136,7 @@ impl<D: Discipline> Fair<D> {
             idle = nr;
         }
         let mut joins = true;
+        let mut joined = false;
         let mut at = Some(q - self.rqs.cpus);
         while let Some(e) = at {
             let above = self.rqs.entities[e as usize].queue;
@@ -132,7 +146,10 @@ impl<D: Discipline> Fair<D> {
             joins &= !self.rqs.entities[e as usize].on_rq;
             if joins {
                 D::join(self, cx, above, e, Enqueue::Wakeup);
+            } else if joined {
+                self.update_above(cx, e);
             }
+            joined = joins;
             idle = self.rqs.tally(above, nr, idle, delayed);
             if self.rqs.queues[above as usize].throttled {
                 return;

@@ -218,3 +218,47 @@ fn an_idle_task_keeps_its_slice() {
         }
     }
 }
+
+/// For each time, whether a group is throttled on CPU 0, and the weight of /p there.
+fn weights(kernel: &str, load: &Load, at: &[Nanos]) -> Vec<(bool, i64)> {
+    let seen = look_at(kernel, "2", load, &[("hz", "100")], at);
+    let of_cpu_0 = seen
+        .views
+        .iter()
+        .step_by(2)
+        .map(|view| (part(view, "throttled") != &View::List(vec![]), int(top_group(view, "/p"), "weight")));
+    of_cpu_0.collect()
+}
+
+/// On CPU 0 /p has a task in /p/x, which is throttled for most of each 97 ms, and one in /p/y; on CPU 1 one more. Its
+/// 1024 are split 2:1, and 1:1 while /p/x is throttled. Until 4.9 `dequeue_entity` and `enqueue_entity` update the
+/// entity above (`update_cfs_shares`), so /p has its new weight at once. Later they update only what they enqueue
+/// (`update_cfs_group`), and neither `throttle_cfs_rq` nor `unthrottle_cfs_rq` the groups above that: /p keeps its
+/// weight up to its next tick. From 6.18 on tasks are throttled one by one.
+#[test]
+fn the_groups_above_a_throttled_one_keep_their_weight_from_4_10_on() {
+    let group = |path: &str, parent| GroupSpec { path: path.into(), parent, shares: 1024, ..GroupSpec::default() };
+    let mut groups = vec![group("/p", None), group("/p/x", Some(0)), group("/p/y", Some(0))];
+    groups[1].bandwidth = Some((20 * MS, 97 * MS));
+    let within = |name: &str, cpu, group| {
+        let mut spec = pinned(hog(name, 0), cpu);
+        spec.initial.group = Some(group);
+        spec
+    };
+    let load = Load { tasks: vec![within("x", 0, 1), within("y", 0, 2), within("z", 1, 0)], groups, ..Load::default() };
+    let at: Vec<Nanos> = (20..3_900).map(|n| n * 50_000 + 1).collect();
+    for kernel in releases(v(3, 10)..v(6, 18)) {
+        let seen = weights(kernel, &load, &at);
+        let changes: Vec<_> = seen.windows(2).filter(|pair| pair[0].0 != pair[1].0).collect();
+        assert!(changes.len() >= 3, "{kernel}: throttled and back");
+        let old = kernels::find(kernel).unwrap().release < Some(v(4, 10));
+        for pair in changes {
+            let ((_, before), (throttled, after)) = (pair[0], pair[1]);
+            if old {
+                assert_eq!((before, after), if throttled { (682, 512) } else { (512, 682) }, "{kernel}");
+            } else if !throttled {
+                assert_eq!(before, after, "{kernel}");
+            }
+        }
+    }
+}
