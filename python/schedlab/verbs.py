@@ -162,6 +162,7 @@ def record(
     freq: bool = False,
     why: bool = False,
     buffer: str | None = None,
+    realtime: int | None = None,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
@@ -173,13 +174,16 @@ def record(
     frequencies of CPUs are, where the kernel knows them (rows `frequency`). With `why`, the trace says what each sleep
     is for (rows `sleeps`), and a model knows which wake-ups are a timer's.
 
-    `buffer` is the size of the kernel's buffer for each CPU (`"8M"`). Raises `NotPermittedError` if a right is missing;
-    the message names it.
+    `buffer` is the size of the kernel's buffer for each CPU (`"8M"`), and `realtime` a real-time priority of the
+    recorder (1 to 99), which keeps a heavy load from starving it. Raises `NotPermittedError` if a right is missing; the
+    message names it.
     """
     if isinstance(run, str):
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
     span = checked("duration", duration)
-    given = options(duration=span, pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer)
+    given = options(
+        duration=span, pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer, realtime=realtime
+    )
     given += ["--", *run] if run else []
     return written(
         output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)

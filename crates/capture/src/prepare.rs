@@ -33,6 +33,8 @@ pub struct Options {
     pub freq: bool,
     /// Whether to record what tasks sleep for, too.
     pub why: bool,
+    /// The real-time priority of the recorder, 1 to 99; it is an ordinary task where there is none.
+    pub realtime: Option<u32>,
     /// The longest duration of the recording.
     pub duration: Option<Nanos>,
     /// The kernel buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).

@@ -12,6 +12,7 @@ use crate::load::{CommandStatus, Load, check_processes};
 use crate::merge::Merge;
 use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, follow, meta, page_layout};
 use crate::procfs;
+use crate::sched_attr::SchedAttr;
 use crate::sys::{self, Signals};
 use crate::tasks::Tasks;
 use crate::tracefs::Tracefs;
@@ -177,6 +178,7 @@ impl Recorder {
         let (ours, sched): (Vec<Format>, Vec<Format>) =
             formats.into_iter().partition(|f| changes::EVENTS.iter().any(|(_, name)| *name == f.name));
         let meta = Meta { distances, ..meta(&options, places, buffer_kib) };
+        options.realtime.map_or(Ok(()), come_first)?;
         Ok(Self {
             merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)).with_calls(calls),
             tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
@@ -450,4 +452,15 @@ impl Recorder {
         }
         running
     }
+}
+
+/// Gives this thread a real-time priority, which neither the command nor anything else that it starts inherits.
+fn come_first(priority: u32) -> Result<()> {
+    SchedAttr::fifo(priority).set().map_err(|e| match e.raw_os_error() {
+        Some(libc::EPERM) => {
+            Error::not_permitted(format!("the kernel refuses the recorder real-time priority {priority} (EPERM)"))
+                .mend("give the process CAP_SYS_NICE and its cgroup a real-time budget, or leave --realtime out")
+        }
+        _ => Error::system(format!("cannot give the recorder real-time priority {priority}"), &e),
+    })
 }

@@ -45,6 +45,12 @@ impl SchedAttr {
     /// `SCHED_FLAG_UTIL_CLAMP_MAX`: the upper clamp is set.
     pub const UTIL_CLAMP_MAX: u64 = 0x40;
 
+    /// Those of a `SCHED_FIFO` thread whose children are ordinary.
+    #[must_use]
+    pub fn fifo(priority: u32) -> Self {
+        Self { policy: libc::SCHED_FIFO as u32, priority, flags: Self::RESET_ON_FORK, ..Self::default() }
+    }
+
     /// The attributes of a thread; of the calling one if `tid` is 0.
     ///
     /// # Errors

@@ -105,14 +105,8 @@ fn stand_apart(keep: &[RawFd]) -> Signals {
     sys::close_all_but(keep);
     sys::adopt_orphans();
     let Ok(signals) = Signals::take() else { sys::exit(1) };
-    let first = SchedAttr {
-        policy: libc::SCHED_FIFO as u32,
-        priority: 99,
-        flags: SchedAttr::RESET_ON_FORK,
-        ..SchedAttr::default()
-    };
     // Without the right to it, the supervisor competes with the tasks. They also look at the time themselves.
-    let _ = first.set();
+    let _ = SchedAttr::fifo(99).set();
     signals
 }
 

@@ -49,6 +49,10 @@ pub struct Args {
     /// less if memory is scarce).
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
     buffer: Option<u64>,
+    /// Give the recorder this real-time priority (SCHED_FIFO, 1 to 99), so that a heavy load does not keep it from
+    /// emptying the kernel's buffers; the command does not inherit it. Without it, the recorder competes with the load.
+    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u32).range(1..=99))]
+    realtime: Option<u32>,
     /// Replace the trace if it exists, once the new one is complete.
     #[arg(long)]
     force: bool,
@@ -68,6 +72,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         irq: args.irq,
         freq: args.freq,
         why: args.why,
+        realtime: args.realtime,
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
@@ -137,7 +142,9 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     }
     let lost = match (recorded.lost, recorded.gaps) {
         (0, 0) => "none lost".to_owned(),
-        (lost, gaps) => format!("{} lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)),
+        (lost, gaps) => {
+            format!("{} lost at {gaps} places, each marked; try --buffer 32M or --realtime 10", grouped(lost))
+        }
     };
     ui.note(format!(
         "{}: {} events in {:.3} s, {lost}; {} bytes{}",

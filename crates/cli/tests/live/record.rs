@@ -387,3 +387,19 @@ fn what_tasks_sleep_for_is_recorded_and_summed() {
     let timer = sleeps.iter().find(|sleep| sleep["why"] == "timer").expect("there were two");
     assert!(timer["count"].as_u64() >= Some(2) && timer["slept_us"].as_f64() >= Some(60_000.0), "{timer}");
 }
+
+#[test]
+fn a_recorder_of_real_time_priority_hands_it_to_nobody() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    let script = "grep -h '^policy\\|^prio' /proc/self/sched /proc/$PPID/sched >&2";
+    let recorded = record(&file, &["--realtime", "7", "--", "/bin/sh", "-c", script]);
+    let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    json(&recorded);
+    let numbers: Vec<i32> = said.lines().filter_map(|line| line.split(':').nth(1)?.trim().parse().ok()).collect();
+    // SCHED_OTHER with nice 0, then SCHED_FIFO with priority 7.
+    assert_eq!(numbers, [0, 120, 1, 92], "{said}");
+    let recorder = read_all(&file).unwrap().tasks.into_iter().find(|task| task.properties.rt_priority == Some(7));
+    assert!(recorder.is_some_and(|task| task.properties.reset_on_fork), "the trace says so");
+}
