@@ -275,6 +275,8 @@ pub struct OfEntity {
     pub running: Average,
     /// Whether it is included in its queue's averages.
     pub attached: bool,
+    /// Whether it is a task that was born in another class.
+    pub born_elsewhere: bool,
 }
 
 /// The averages of a queue.

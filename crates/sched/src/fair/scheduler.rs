@@ -76,6 +76,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         self.pelt.util_est.grow(p);
         self.pelt.init_entity(e, true, cx.now());
+        if cx.task(p).attributes.prio() < 100 {
+            self.pelt.is_born_elsewhere(e);
+        }
         let q = self.rqs.queue_of(cx, p, cx.task(p).cpu);
         self.rqs.set_queue(e, q);
         let attributes = cx.task(p).attributes;

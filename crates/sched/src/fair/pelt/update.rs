@@ -21,6 +21,13 @@ impl Pelt {
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
     }
 
+    /// Notes that a new task is of another class.
+    pub(in crate::fair) fn is_born_elsewhere(&mut self, e: EntityId) {
+        if let Some(of) = self.entities.get_mut(e as usize) {
+            of.born_elsewhere = true;
+        }
+    }
+
     /// Called when an entity is enqueued.
     #[inline]
     pub(in crate::fair) fn enqueue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
@@ -64,7 +71,7 @@ impl Pelt {
     }
 
     /// Gives a new task its utilisation: the part of its queue's by weight, but at most half of the spare capacity; its
-    /// runnable average is the same (`post_init_entity_util_avg`).
+    /// runnable average is the same (`post_init_entity_util_avg`). One that was born in another class has none.
     fn begin(&mut self, rqs: &Runqueues, (q, e): (QueueId, EntityId), weight: f64, time: Nanos) {
         let cpu = rqs.cpu_of(q);
         let now = self.clock(cpu, time);
@@ -79,6 +86,7 @@ impl Pelt {
         let weight = if self.release >= v(6, 10) { weight } else { weight * SCALE };
         let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
         let of = &mut self.entities[e as usize];
+        let util = if of.born_elsewhere { 0.0 } else { util };
         of.running = Average::of(util / SCALE, 0.0, now);
         self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
     }

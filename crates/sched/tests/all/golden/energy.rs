@@ -290,3 +290,25 @@ fn the_first_task_of_a_group_may_need_half_of_its_cpu() {
         assert!(wakes_on(kernel, 0, 7, Some(0)) >= 4, "{kernel}");
     }
 }
+
+/// A task that is born with a real-time policy begins with nothing as it becomes fair, where one that is born fair
+/// begins with 512. After 2 ms of work, with a utilisation of 43, it wakes on a small CPU.
+#[test]
+fn a_task_that_is_not_born_fair_has_used_nothing() {
+    for kernel in releases(v(5, 0)..v(7, 0)) {
+        for (born, small) in [(Policy::Fifo, true), (Policy::Other, false)] {
+            let work = |us: Nanos| Op::Run(exactly(us * 1000));
+            let program = vec![work(50), Op::Set(0), work(2000), Op::Sleep(exactly(MS)), work(1000)];
+            let mut new = pinned(TaskSpec { name: "new".into(), program, start: 8 * MS, ..TaskSpec::default() }, 7);
+            (new.initial.policy, new.initial.rt_priority) = (Some(born), (born == Policy::Fifo).then_some(10));
+            let mut load = anywhere(load(vec![new]));
+            (load.settings[0].policy, load.settings[0].rt_priority) = (Some(Policy::Other), Some(0));
+            let accounts = go(kernel, &phone(), &load, &[], 13);
+            let mut woken = accounts.events.iter().filter_map(|e| match e.what {
+                Payload::Wakeup { tid: 1, target, .. } => Some(target),
+                _ => None,
+            });
+            assert_eq!(woken.next_back().map(|cpu| cpu < 4), Some(small), "{kernel}: born {born:?}");
+        }
+    }
+}
