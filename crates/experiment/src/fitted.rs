@@ -142,7 +142,10 @@ mod tests {
         Workload { recorded: Some(Recorded { cpus, ..Recorded::default() }), ..workload }
     }
 
-    fn on(workload: &Workload, machine: &str) -> (Vec<(String, Option<Vec<u32>>)>, Vec<String>) {
+    /// A task's name, and the CPUs that it is bound to.
+    type Bound = (String, Option<Vec<u32>>);
+
+    fn on(workload: &Workload, machine: &str) -> (Vec<Bound>, Vec<String>) {
         let machine = schedlab_machine::load(machine).unwrap();
         let Fitted { workload, remarks, .. } = fitted(workload, &machine);
         (workload.tasks.iter().map(|task| (task.name.clone(), task.props.cpus.clone())).collect(), remarks)
