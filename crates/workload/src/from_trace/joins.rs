@@ -16,11 +16,11 @@
 //!   forked when this very child had woken it, or no child was alive when it did.
 //! - Else the parent had something other to wait for: a time, a request, or one certain child.
 //!
-//! A parent waits for its children if it answered [`FEWEST`] ends, and [`PERCENT`] of those that count. Any parent waits
-//! for them before it ends if the last of them woke it from its last sleep.
+//! A parent waits for its children if it answered [`FEWEST`] ends, and [`PERCENT`] of those that count. Any parent
+//! waits for them before it ends if the last of them woke it from its last sleep.
 //!
-//! A child wakes its parent a little before it has left its CPU for good. The model's child has done all when it does so.
-//! If it did not, a parent that preempts it would have one more child that is not yet over, and then more.
+//! A child wakes its parent a little before it has left its CPU for good. The model's child has done all when it does
+//! so. If it had not, a parent that preempts it would have one more child that is not yet over, and then more.
 //!
 //! The replay cannot deadlock (see [`super::unseen`]): at a fork the parent begins a new turn, and the ends that it
 //! waits for there are in earlier ones. What a child does after it has woken its parent is put off only if it waits for
@@ -109,7 +109,8 @@ impl Track {
     }
 
     /// A task leaves its CPU in this state, not to come back by itself.
-    pub(super) fn leaves(&mut self, ix: TaskIx, state: TaskState) {
+    pub(super) fn leaves(&mut self, ix: TaskIx, state: TaskState, now: Nanos) {
+        self.burst_ends(ix, now);
         let at = self.moment();
         let Task { family, work, .. } = &mut self.tasks[ix as usize];
         match state {

@@ -390,8 +390,7 @@ impl Observer for Track {
         self.tasks[ix as usize].prio = stop.prio;
         self.charge(ix, cpu, stop.now);
         if stop.state != TaskState::Runnable {
-            self.burst_ends(ix, stop.now);
-            self.leaves(ix, stop.state);
+            self.leaves(ix, stop.state, stop.now);
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,

@@ -295,8 +295,8 @@ fn place(supplies: &[&Supply], at: Nanos, mut done: Nanos) -> Option<(TaskIx, Na
     None
 }
 
-/// Puts each token where it belongs: before what the task did then if it is a post, and after that if it is a wait. In a
-/// sequence with loops, all but what stands before forks, which are in none, is put at the end.
+/// Puts each token where it belongs: before what the task did then if it is a post, and after that if it is a wait. In
+/// a sequence with loops, all but what stands before forks, which are in none, is put at the end.
 pub(super) fn insert(list: &[Token], added: Vec<(At, Token)>) -> Vec<Token> {
     let is_wait = |token: &Token| matches!(token, Token::Block { .. } | Token::Join);
     let mut before: HashMap<TaskIx, Vec<Token>> = HashMap::new();

@@ -3,8 +3,8 @@
 use super::*;
 use schedlab_base::Target;
 
-/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once and waits for 95 ms
-/// when the trace ends (5), and a command (3) that ends at 900 ms, if it does.
+/// Until 1 s, a hog (1) that nothing stops, tasks that sleep (2) or wait (4), one that gets a CPU once and waits for 95
+/// ms when the trace ends (5), and a command (3) that ends at 900 ms, if it does.
 fn hog_beside_others(command_ends: bool) -> Script {
     let mut s = Script::default();
     for (tid, comm) in [(1, "hog"), (2, "sleeper"), (3, "command"), (4, "late"), (5, "starved")] {

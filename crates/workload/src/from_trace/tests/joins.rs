@@ -244,7 +244,8 @@ proptest! {
         let mut events = forest(seed, steps, cpus);
         let mut rng = Rng::new(seed);
         events.retain(|event| !matches!(event.what, Payload::Switch { .. }) || hidden < 3 || rng.below(hidden) > 0);
-        let mut builder = ModelBuilder::with_bound(&Meta { span: Some((0, 0)), ..Meta::default() }, Part::default(), memory);
+        let meta = Meta { span: Some((0, 0)), ..Meta::default() };
+        let mut builder = ModelBuilder::with_bound(&meta, Part::default(), memory);
         builder.events(&events);
         if let Ok(model) = builder.finish(&Options { most_events, ..Options::default() }) {
             prop_assert_eq!(stuck(&model.workload), Vec::<String>::new());
