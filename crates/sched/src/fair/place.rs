@@ -80,7 +80,8 @@ struct Habits {
     halved: Nanos,
     /// One more than the task that it last woke; 0 if there is none.
     last_wakee: u32,
-    /// The CPU before its last migration, at first its parent's. Until 5.14, the CPU on which it last woke another task.
+    /// The CPU before its last migration, at first its parent's. Until 5.14, the CPU on which it last woke another
+    /// task.
     recent_cpu: CpuId,
 }
 

@@ -45,7 +45,7 @@ impl<Q: Queues> Work<'_, Q> {
         match stats.kind {
             Kind::Overloaded => stats.avg_load > than.avg_load,
             Kind::Imbalanced => false,
-            // "sched/fair: Simplify the update_sd_pick_busiest() logic" (6.9): until then the last of equal groups wins.
+            // "sched/fair: Simplify the update_sd_pick_busiest() logic" (6.9): until then the last of several wins.
             Kind::Misfit if release < v(6, 9) => stats.misfit >= than.misfit,
             Kind::Misfit => stats.misfit > than.misfit,
             Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
