@@ -181,9 +181,7 @@ def record(
     if isinstance(run, str):
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
     span = checked("duration", duration)
-    given = options(
-        duration=span, pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer, realtime=realtime
-    )
+    given = options(duration=span, pid=pids, only=only, irq=irq, freq=freq, why=why, buffer=buffer, realtime=realtime)
     given += ["--", *run] if run else []
     return written(
         output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)
