@@ -195,8 +195,10 @@ impl ModelBuilder {
     fn kept(&self, options: &Options) -> Result<Vec<bool>> {
         let tasks = &self.track().tasks;
         let chosen = |t: &Task| self.chosen.as_ref().is_none_or(|chosen| chosen.has(t.slot));
+        let seen = &self.replay.observer.1.0.inner;
         // One that waits for a CPU in vain has work, though it did none.
-        let enough = |t: &Task| t.run >= options.min_run && (t.run >= SHORTEST || t.goes_on) && chosen(t);
+        let works = |t: &Task| t.run >= SHORTEST || t.goes_on && seen.has(t.slot);
+        let enough = |t: &Task| t.run >= options.min_run && works(t) && chosen(t);
         let mut order: Vec<usize> = (0..tasks.len()).filter(|i| enough(&tasks[*i])).collect();
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
         order.truncate(options.tasks.unwrap_or(usize::MAX));

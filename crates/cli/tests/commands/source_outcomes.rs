@@ -127,7 +127,8 @@ fn a_cluster_is_searched_first() {
 
 /// `dequeue_task_fair` in kernel/sched/fair.c of 6.12 calls `util_est_update` before the task is dequeued, so the
 /// estimate is the utilisation as of the last tick or pick; until 6.11 the average is updated before. Bursts of 3 ms,
-/// between ticks, of every 12 ms: 280 at the end of each, and 280 * 0.5^(9/32.8) = 232 when the task is picked.
+/// between ticks, of every 12 ms: 280 at the end of each, and 280 * 0.5^(9/32.8) = 232 when the task is picked. A new
+/// task begins with 512, and its estimate falls by quarters until it is within 10 (`UTIL_EST_MARGIN`) of the last one.
 #[test]
 fn an_estimate_is_taken_when_the_release_takes_it() {
     let utilisation = |kernel, set| {
@@ -139,7 +140,7 @@ fn an_estimate_is_taken_when_the_release_takes_it() {
     };
     for (kernel, expected) in [("linux-6.1", 280.0), ("linux-6.6", 280.0), ("linux-6.12", 233.0)] {
         let found = utilisation(kernel, "UTIL_EST=on");
-        assert!((found - expected).abs() <= 2.0, "{kernel}: {found}");
+        assert!((expected - 2.0..expected + 10.0).contains(&found), "{kernel}: {found}");
         // Without an estimate it is the utilisation, which has decayed.
         let found = utilisation(kernel, "UTIL_EST=off");
         assert!((found - 233.0).abs() <= 2.0, "{kernel} without UTIL_EST: {found}");

@@ -34,7 +34,8 @@ fn waits(statistics: &Value) -> Vec<(&str, f64)> {
 fn the_direction_is_that_of_a_direct_simulation() {
     // Right and wrong directions: of those that it claims, and of all.
     let (mut claimed, mut all) = ([0, 0], [0, 0]);
-    for (from, to) in [("linux-6.1", "linux-6.12"), ("linux-6.12", "linux-6.1"), ("linux-6.1", "linux-2.6.11")] {
+    let (o1, cfs, eevdf) = ("linux-2.6.11", "linux-6.1", "linux-6.12");
+    for (from, to) in [(cfs, eevdf), (eevdf, cfs), (cfs, o1), (eevdf, o1)] {
         let folder = simulated(from);
         let folder = folder.path();
         let before = json(folder, &["stats", "t.arrows"]);
@@ -271,12 +272,12 @@ fn bad_questions_are_refused() {
 
 #[test]
 fn a_sentence_leads_to_the_place_that_explains_it() {
-    let folder = simulated("linux-6.1");
+    let folder = simulated("linux-6.12");
     let folder = folder.path();
-    let ask = ["whatif", "t.arrows", "--kernel", "linux-6.12", "--keep", "traces"];
+    let ask = ["whatif", "t.arrows", "--kernel", "linux-6.1", "--keep", "traces"];
     let answer = json(folder, &[&ask[..], &["-o", "report.html"]].concat())["whatif"].clone();
     let variant = &answer["variants"][0];
-    let traces = ["traces/0-as-recorded.arrows", "traces/1-linux-6.12.arrows"];
+    let traces = ["traces/0-as-recorded.arrows", "traces/1-linux-6.1.arrows"];
     assert_eq!((&answer["baseline"]["trace"], &variant["trace"]), (&traces[0].into(), &traces[1].into()));
     let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
     let rows = variant["rows"].as_array().expect("rows");
