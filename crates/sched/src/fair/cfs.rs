@@ -178,7 +178,7 @@ impl Discipline for Cfs {
         f.rqs.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
     }
 
-    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>) {
+    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>, fair: bool) {
         if let Some((parent, cpu)) = parent {
             f.rqs.entities[e as usize].vruntime = f.rqs.entities[parent as usize].vruntime;
             f.rqs.entities[e as usize].forked_on = Some(cpu);
@@ -186,8 +186,7 @@ impl Discipline for Cfs {
         if !f.d.rules.moves_relative {
             return;
         }
-        let fair = [Policy::Other, Policy::Batch, Policy::Idle];
-        if !fair.contains(&cx.task(e - f.rqs.first_task).attributes.policy) {
+        if !fair {
             let entity = &mut f.rqs.entities[e as usize];
             (entity.vruntime, entity.relative) = (0, true);
         } else if let Some((parent, _)) = parent {
@@ -415,17 +414,8 @@ impl Discipline for Cfs {
     fn change_group(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, joins: bool, queued: bool) {
         let q = f.rqs.entities[e as usize].queue;
         if f.d.rules.moves_relative {
-            if queued {
-                return;
-            }
-            if joins {
-                f.land(q, e);
-            } else if !f.rqs.entities[e as usize].relative {
-                // From 4.3 on a sleeping task gets no more credit than if it woke now.
-                if f.rqs.rules.shares == Shares::ByLoad {
-                    f.place(q, e, false);
-                }
-                f.take_off_min(q, e);
+            if !queued {
+                f.moves_asleep(q, e, joins, f.rqs.rules.shares == Shares::ByLoad);
             }
         } else if joins && !f.d.rules.min_moves_with_account {
             // 2.6.32 places it like a new task (moved_group_fair). 2.6.24 leaves it the virtual runtime of the other
@@ -437,13 +427,8 @@ impl Discipline for Cfs {
 
     fn change_class(f: &mut Fair<Self>, e: EntityId, joins: bool) {
         let q = f.rqs.entities[e as usize].queue;
-        if !f.d.rules.moves_relative {
-        } else if joins {
-            f.land(q, e);
-        } else if !f.rqs.entities[e as usize].relative {
-            // It gets no more credit than if it woke now.
-            f.place(q, e, false);
-            f.take_off_min(q, e);
+        if f.d.rules.moves_relative {
+            f.moves_asleep(q, e, joins, true);
         }
     }
 

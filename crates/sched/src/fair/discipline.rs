@@ -92,8 +92,9 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// Sets what a task's attributes determine: its weight and slice.
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes);
 
-    /// Initialises the entity of a forked task. `parent` is the parent's entity and CPU, if there is a parent.
-    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>);
+    /// Initialises the entity of a forked task. `parent` is the parent's entity and CPU, if there is a parent, and
+    /// `fair` whether the task begins in this class.
+    fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>, fair: bool);
 
     /// Charges the running entity for `delta` ns. Returns whether its turn ends.
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool;

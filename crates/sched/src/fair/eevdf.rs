@@ -190,7 +190,7 @@ impl Discipline for Eevdf {
         }
     }
 
-    fn fork(_f: &mut Fair<Self>, _cx: &mut Core, _e: EntityId, _parent: Option<(EntityId, CpuId)>) {}
+    fn fork(_f: &mut Fair<Self>, _cx: &mut Core, _e: EntityId, _parent: Option<(EntityId, CpuId)>, _fair: bool) {}
 
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {

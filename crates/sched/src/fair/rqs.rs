@@ -80,9 +80,11 @@ impl Runqueues {
             let group = &self.groups.all[g as usize];
             let queue = group.parent.map_or(cpu, |parent| self.cpus + parent * self.cpus + cpu);
             let load = Load::with_weight(group.shares, arithmetic);
-            self.entities[e as usize] = Entity { queue, depth, load, idle: group.idle, ..Entity::default() };
+            let idle = group.idle;
+            self.entities[e as usize] = Entity { queue, depth, load, idle, ..Entity::default() };
             let own = &mut self.queues[(e + self.cpus) as usize];
-            (own.idle, own.limited) = (group.idle, group.pool.is_some());
+            (own.idle, own.limited) = (idle, group.pool.is_some());
+            self.begin_shares(e);
         }
     }
 

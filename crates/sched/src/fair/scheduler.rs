@@ -76,12 +76,13 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         self.pelt.util_est.grow(p);
         self.pelt.init_entity(e, true, cx.now());
-        if cx.task(p).attributes.prio() < 100 {
+        let attributes = cx.task(p).attributes;
+        let fair = attributes.prio() >= 100;
+        if !fair {
             self.pelt.is_born_elsewhere(e);
         }
         let q = self.rqs.queue_of(cx, p, cx.task(p).cpu);
         self.rqs.set_queue(e, q);
-        let attributes = cx.task(p).attributes;
         self.set_attributes(e, &attributes);
         let parent = parent.map(|parent| {
             let cpu = cx.task(parent).cpu;
@@ -92,7 +93,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             }
             (parent, cpu)
         });
-        D::fork(self, cx, e, parent);
+        D::fork(self, cx, e, parent, fair);
         if let Some(numa) = &mut self.numa {
             numa.fork(cx, p);
         }

@@ -55,7 +55,7 @@ pub(super) struct Sample {
 pub(super) struct Spread {
     /// The samples by group entity.
     samples: Vec<Sample>,
-    /// The weights of group entities in the resolution in which shares are distributed; 0 before they first were.
+    /// The weights of group entities in the resolution in which shares are distributed.
     exact: Vec<u64>,
     /// For each domain, when its shares were last distributed, in ns (`sd->last_update`).
     last: Vec<Nanos>,
@@ -80,12 +80,9 @@ impl Runqueues {
         if self.rules.shares == Shares::ByLoad { FINE } else { 0 }
     }
 
-    /// The weight of a group's entity, in the resolution in which shares are distributed.
-    fn exact(&self, e: EntityId) -> u64 {
-        match self.spread.exact[e as usize] {
-            0 => self.entities[e as usize].load.weight << self.finer(),
-            exact => exact,
-        }
+    /// Notes the weight with which a group's entity begins.
+    pub(super) fn begin_shares(&mut self, e: EntityId) {
+        self.spread.exact[e as usize] = self.entities[e as usize].load.weight << self.finer();
     }
 
     /// The weight that the entity of a group on one CPU should have, in that resolution.
@@ -114,7 +111,7 @@ impl Runqueues {
             && self.cpus > 1
             && matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad)
             && !self.is_cut_off(e + self.cpus)
-            && self.exact(e) != self.due(pelt, e, now)
+            && self.spread.exact[e as usize] != self.due(pelt, e, now)
     }
 
     /// Whether the weight of a group's entity should change just by the passing of time, because averages are still
@@ -191,15 +188,14 @@ impl<D: Discipline> Fair<D> {
             return;
         }
         let due = self.rqs.due(&self.pelt, e, cx.now());
-        if self.rqs.exact(e) != due {
+        if self.rqs.spread.exact[e as usize] != due {
             self.reweight(cx, e, due);
         }
     }
 
     /// Changes the weight of a group's entity to one in the resolution in which shares are distributed.
     fn reweight(&mut self, cx: &mut Core, e: EntityId, exact: u64) {
-        let before = self.rqs.exact(e);
-        self.rqs.spread.exact[e as usize] = exact;
+        let before = std::mem::replace(&mut self.rqs.spread.exact[e as usize], exact);
         let weight = (exact >> self.rqs.finer()).max(LEAST);
         D::reweight(self, cx, e, Load::with_weight(weight, self.d.arithmetic()), (before, exact));
     }

@@ -206,7 +206,7 @@ impl Receiver {
 /// Where something is put into a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// After so much of its work.
+    /// Once the task has done this much of its work.
     Work(Nanos),
     /// Before the fork of this task.
     Fork(TaskIx),

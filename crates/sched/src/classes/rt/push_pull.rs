@@ -114,7 +114,7 @@ impl RealTime {
             return;
         }
         for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if self.rq(from).nr == 0 || !self.roots.join(from, cpu) || !self.is_overloaded(cx, from) {
+            if !self.roots.join(from, cpu) || !self.is_overloaded(cx, from) {
                 continue;
             }
             sync(self, cx, from);

@@ -231,4 +231,18 @@ impl Fair<Cfs> {
             entity.vruntime = entity.vruntime.wrapping_sub(min);
         }
     }
+
+    /// A task that is asleep leaves its group or the class, or (`joins`) comes to another, and takes along its place in
+    /// relation to the queue. If it is `placed`, as on leaving the class and from 4.3 on its group, it gets no more
+    /// credit than if it woke now.
+    pub(super) fn moves_asleep(&mut self, q: QueueId, e: EntityId, joins: bool, placed: bool) {
+        if joins {
+            self.land(q, e);
+        } else if !self.rqs.entities[e as usize].relative {
+            if placed {
+                self.place(q, e, false);
+            }
+            self.take_off_min(q, e);
+        }
+    }
 }
