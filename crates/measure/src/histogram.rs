@@ -55,6 +55,9 @@ pub struct Latency {
 }
 
 impl Latency {
+    /// That of no durations.
+    pub(crate) const NONE: Self = Self { count: 0, mean: 0.0, p50: 0.0, p90: 0.0, p99: 0.0, p999: 0.0, max: 0.0 };
+
     /// What these durations come to, all of it exact; they are sorted.
     pub(crate) fn exact(durations: &mut [Nanos]) -> Self {
         durations.sort_unstable();

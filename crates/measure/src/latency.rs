@@ -4,15 +4,21 @@
 //! These two count in the delay, which is any wait that ended.
 
 use crate::histogram::FEW;
-use crate::measure::{Measure, Part, Parts, us};
+use crate::measure::{Measure, us};
 use crate::{Histogram, Latency};
-use schedlab_base::{CpuId, Nanos};
-use schedlab_track::{Delay, Observer, Slot};
-use serde::Serialize;
+use schedlab_base::Nanos;
+use schedlab_track::Delay;
+use serde::{Serialize, Serializer};
+use std::ops::Deref;
 
-/// From wake-ups, and from becoming runnable, to running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct LatencyFigures {
+/// From wake-ups, and from becoming runnable, to running. Of many tasks that only waited there are none: they share
+/// these zeros, and take no memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LatencyFigures(Option<Box<Latencies>>);
+
+/// The figures of those that there are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latencies {
     /// From wakeup to running.
     pub latency_us: Latency,
     /// From waking to running.
@@ -23,6 +29,28 @@ pub struct LatencyFigures {
     pub delay_max_start_us: Option<f64>,
     /// When it ended.
     pub delay_max_end_us: Option<f64>,
+}
+
+static NONE: Latencies = Latencies {
+    latency_us: Latency::NONE,
+    waking_latency_us: Latency::NONE,
+    delay_us: Latency::NONE,
+    delay_max_start_us: None,
+    delay_max_end_us: None,
+};
+
+impl Deref for LatencyFigures {
+    type Target = Latencies;
+
+    fn deref(&self) -> &Latencies {
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl Serialize for LatencyFigures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
 }
 
 impl LatencyFigures {
@@ -39,7 +67,11 @@ const WAKING: usize = 2;
 const DELAY: usize = 4;
 const SETS: usize = 8;
 
-/// The latencies of a task, or of the tasks that started on a CPU.
+/// The measure: of a task, or of the tasks that started on a CPU, once there are any.
+#[derive(Debug, Default)]
+pub(crate) struct Waits(Option<Box<Kept>>);
+
+/// What is kept of them.
 ///
 /// A duration that counts as several kinds is kept once, with all others that count as the same kinds: a wake-up that
 /// put the task onto a queue the moment it began counts as all three, a wait after preemption as a delay alone.
@@ -48,7 +80,7 @@ const SETS: usize = 8;
 /// first noted one after another, and counted in the histograms when there are many: then what one of them brings into
 /// the cache serves the others.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+struct Kept {
     /// Not counted yet: a duration, shifted left, and its kinds in the lowest bits.
     noted: Vec<u64>,
     /// The longest delay, and when it ended.
@@ -136,9 +168,7 @@ impl Kept {
     }
 }
 
-impl Part for Kept {
-    type Figures = LatencyFigures;
-
+impl Kept {
     fn add(&mut self, other: &Self) {
         for (set, theirs) in other.sets.iter().flat_map(|sets| sets.iter().enumerate()) {
             if let Some(theirs) = theirs {
@@ -153,9 +183,9 @@ impl Part for Kept {
         }
     }
 
-    fn figures(&self) -> LatencyFigures {
+    fn figures(&self) -> Latencies {
         let longest = Some(self.longest).filter(|(_, end)| *end > 0);
-        LatencyFigures {
+        Latencies {
             latency_us: self.of(WAKEUP),
             waking_latency_us: self.of(WAKING),
             delay_us: self.of(DELAY),
@@ -165,25 +195,27 @@ impl Part for Kept {
     }
 }
 
-/// The measure: by task, and by the CPU on which the task started to run.
-#[derive(Debug, Default)]
-pub(crate) struct Latencies {
-    parts: Parts<Kept>,
-}
+impl Measure for Waits {
+    type Figures = LatencyFigures;
 
-impl Observer for Latencies {
     #[inline]
-    fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        self.parts.task(task).record(&delay, Kept::note);
-        self.parts.cpu(cpu).record(&delay, Kept::put);
+    fn served(&mut self, delay: &Delay) {
+        self.0.get_or_insert_default().record(delay, Kept::note);
     }
-}
 
-impl Measure for Latencies {
-    type Part = Kept;
+    #[inline]
+    fn taken(&mut self, delay: &Delay) {
+        self.0.get_or_insert_default().record(delay, Kept::put);
+    }
 
-    fn parts(&self) -> &Parts<Kept> {
-        &self.parts
+    fn add(&mut self, other: &Self) {
+        if let Some(other) = &other.0 {
+            self.0.get_or_insert_default().add(other);
+        }
+    }
+
+    fn figures(&self) -> LatencyFigures {
+        LatencyFigures(self.0.as_ref().map(|kept| Box::new(kept.figures())))
     }
 }
 
@@ -214,10 +246,10 @@ mod tests {
             }
         }
         latencies.add(&other);
-        let LatencyFigures { latency_us, waking_latency_us, delay_us, .. } = latencies.figures();
+        let Latencies { latency_us, waking_latency_us, delay_us, .. } = latencies.figures();
         let figures = [latency_us, waking_latency_us, delay_us];
         assert_eq!(figures, apart.map(|histogram| histogram.latency()));
         assert_eq!(figures.map(|latency| latency.count), [120, 120, 200]);
-        assert_eq!(Kept::default().figures(), LatencyFigures::default());
+        assert_eq!(Kept::default().figures(), NONE);
     }
 }

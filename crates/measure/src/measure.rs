@@ -1,74 +1,48 @@
-//! What makes an observer a measure of the statistics.
+//! What a measure of the statistics is.
 //!
-//! A measure keeps a [`Part`] for each task and for each CPU. Parts add up: to those of a node, of a group, of the
-//! whole. What they add up to is given as figures, a struct whose fields are the keys in the JSON. Such a measure is
-//! a file of its own and a line in the registry, `measures.rs`; its figures then stand in every row of the report.
+//! A measure is kept for each task and for each CPU, and takes what happened to it. Measures add up: to those of a
+//! node, of a group, of the whole. What they add up to is given as figures, a struct whose fields are the keys in the
+//! JSON. Such a measure is a file of its own and a line in the registry, `measures.rs`; its figures then stand in
+//! every row of the report.
 
-use schedlab_base::{CpuId, Nanos};
-use schedlab_track::{Observer, Slot, row};
+use schedlab_base::{Nanos, TaskState};
+use schedlab_track::Delay;
 
-/// What is kept of a task or of a CPU.
-pub(crate) trait Part: Default {
+/// What is kept of a task or of a CPU. What a measure does not look at costs nothing.
+pub(crate) trait Measure: Default {
     /// How the report has it.
     type Figures;
+    /// The task ran, or the CPU ran a task.
+    #[inline]
+    fn ran(&mut self, _time: Nanos) {}
+    /// The task waited, or one waited for the CPU. `finished`: the wait ended before the trace did.
+    #[inline]
+    fn waited(&mut self, _time: Nanos, _finished: bool) {}
+    /// The task, which had been waiting, got a CPU.
+    #[inline]
+    fn served(&mut self, _delay: &Delay) {}
+    /// The CPU was got by a task that had been waiting. There are few CPUs, so that what is kept of them is at hand.
+    #[inline]
+    fn taken(&mut self, delay: &Delay) {
+        self.served(delay);
+    }
+    /// The task got a CPU, or the CPU a task.
+    #[inline]
+    fn started(&mut self) {}
+    /// The task left its CPU in this state.
+    #[inline]
+    fn stopped(&mut self, _state: TaskState) {}
+    /// The task was moved, or one was moved to the CPU.
+    #[inline]
+    fn moved(&mut self) {}
+
     /// Adds another's.
     fn add(&mut self, other: &Self);
     /// For the report.
     fn figures(&self) -> Self::Figures;
 }
 
-/// The parts of all tasks and CPUs.
-#[derive(Debug, Default)]
-pub(crate) struct Parts<P> {
-    tasks: Vec<P>,
-    cpus: Vec<P>,
-}
-
-impl<P: Part> Parts<P> {
-    /// That of a task.
-    #[inline]
-    pub(crate) fn task(&mut self, task: Slot) -> &mut P {
-        row(&mut self.tasks, task)
-    }
-
-    /// That of a CPU.
-    #[inline]
-    pub(crate) fn cpu(&mut self, cpu: CpuId) -> &mut P {
-        row(&mut self.cpus, cpu)
-    }
-
-    /// The figures of these tasks together.
-    pub(crate) fn of_tasks(&self, tasks: &[Slot]) -> P::Figures {
-        Self::sum(&self.tasks, tasks)
-    }
-
-    /// The figures of these CPUs together.
-    pub(crate) fn of_cpus(&self, cpus: &[CpuId]) -> P::Figures {
-        Self::sum(&self.cpus, cpus)
-    }
-
-    fn sum(table: &[P], members: &[u32]) -> P::Figures {
-        let mut parts = members.iter().filter_map(|member| table.get(*member as usize));
-        match (parts.next(), parts.next()) {
-            (Some(one), None) => one.figures(),
-            (first, second) => {
-                let mut sum = P::default();
-                first.into_iter().chain(second).chain(parts).for_each(|part| sum.add(part));
-                sum.figures()
-            }
-        }
-    }
-}
-
-/// An observer whose figures stand in every row of the report.
-pub(crate) trait Measure: Observer + Default {
-    /// What it keeps of a task or of a CPU.
-    type Part: Part;
-    /// What it has kept.
-    fn parts(&self) -> &Parts<Self::Part>;
-}
-
-/// A time in microseconds, the nanoseconds as decimals.
+/// Nanoseconds in microseconds, the unit of all reported times.
 pub(crate) fn us(nanos: Nanos) -> f64 {
     nanos as f64 / 1e3
 }

@@ -1,8 +1,6 @@
 //! Migrations: how often a task was moved, and to and from which CPUs.
 
-use crate::measure::{Measure, Part, Parts};
-use schedlab_base::CpuId;
-use schedlab_track::{Move, Observer, Slot, row};
+use crate::measure::Measure;
 use serde::Serialize;
 
 /// Moves between CPUs.
@@ -12,8 +10,16 @@ pub struct MigrationFigures {
     pub migrations: u64,
 }
 
-impl Part for MigrationFigures {
-    type Figures = Self;
+/// The measure: its own figures.
+pub(crate) type Moves = MigrationFigures;
+
+impl Measure for Moves {
+    type Figures = MigrationFigures;
+
+    #[inline]
+    fn moved(&mut self) {
+        self.migrations += 1;
+    }
 
     fn add(&mut self, other: &Self) {
         self.migrations += other.migrations;
@@ -21,36 +27,5 @@ impl Part for MigrationFigures {
 
     fn figures(&self) -> Self {
         *self
-    }
-}
-
-/// The measure.
-#[derive(Debug, Default)]
-pub(crate) struct Migrations {
-    moves: Parts<MigrationFigures>,
-    departures: Vec<u64>,
-}
-
-impl Migrations {
-    /// Tasks that were moved away from a CPU.
-    pub(crate) fn departures(&self, cpu: CpuId) -> u64 {
-        self.departures.get(cpu as usize).copied().unwrap_or_default()
-    }
-}
-
-impl Observer for Migrations {
-    #[inline]
-    fn migrated(&mut self, task: Slot, moved: Move) {
-        self.moves.task(task).migrations += 1;
-        self.moves.cpu(moved.to).migrations += 1;
-        *row(&mut self.departures, moved.from) += 1;
-    }
-}
-
-impl Measure for Migrations {
-    type Part = MigrationFigures;
-
-    fn parts(&self) -> &Parts<MigrationFigures> {
-        &self.moves
     }
 }

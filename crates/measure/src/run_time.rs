@@ -1,8 +1,7 @@
 //! CPU time: who ran how long, and how long each CPU was idle.
 
-use crate::measure::{Measure, Part, Parts, us};
-use schedlab_base::{CpuId, Nanos};
-use schedlab_track::{Observer, Occupant, row};
+use crate::measure::{Measure, us};
+use schedlab_base::Nanos;
 use serde::Serialize;
 
 /// CPU time.
@@ -16,12 +15,16 @@ pub struct RunFigures {
 #[derive(Debug, Default)]
 pub(crate) struct Run(Nanos);
 
-impl Part for Run {
+impl Measure for Run {
     type Figures = RunFigures;
 
     #[inline]
+    fn ran(&mut self, time: Nanos) {
+        self.0 = self.0.saturating_add(time);
+    }
+
     fn add(&mut self, other: &Self) {
-        self.0 = self.0.saturating_add(other.0);
+        self.ran(other.0);
     }
 
     fn figures(&self) -> RunFigures {
@@ -38,42 +41,9 @@ pub(crate) struct Off {
     pub(crate) unknown: Nanos,
 }
 
-/// The measure.
-#[derive(Debug, Default)]
-pub(crate) struct RunTimes {
-    run: Parts<Run>,
-    off: Vec<Off>,
-}
-
-impl RunTimes {
-    /// What these CPUs did not run, together.
-    pub(crate) fn off(&self, cpus: &[CpuId]) -> Off {
-        cpus.iter().filter_map(|cpu| self.off.get(*cpu as usize)).fold(Off::default(), |sum, off| Off {
-            idle: sum.idle.saturating_add(off.idle),
-            unknown: sum.unknown.saturating_add(off.unknown),
-        })
-    }
-}
-
-impl Observer for RunTimes {
-    #[inline]
-    fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
-        let time = to.saturating_sub(from);
-        match who {
-            Occupant::Unknown => row(&mut self.off, cpu).unknown += time,
-            Occupant::Idle => row(&mut self.off, cpu).idle += time,
-            Occupant::Task(task) => {
-                self.run.cpu(cpu).add(&Run(time));
-                self.run.task(task).add(&Run(time));
-            }
-        }
-    }
-}
-
-impl Measure for RunTimes {
-    type Part = Run;
-
-    fn parts(&self) -> &Parts<Run> {
-        &self.run
+impl Off {
+    /// This and the other.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { idle: self.idle.saturating_add(other.idle), unknown: self.unknown.saturating_add(other.unknown) }
     }
 }

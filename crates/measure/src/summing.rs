@@ -4,7 +4,6 @@ use crate::Fairness;
 use crate::kept::{Kept, Nodes};
 use crate::measure::us;
 use crate::measures::Sums;
-use crate::names::Name;
 use crate::report::{
     CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats,
 };
@@ -17,19 +16,15 @@ use std::collections::BTreeMap;
 /// A task with its figures.
 struct Life {
     slot: Slot,
-    tid: Tid,
-    name: Name,
-    sums: Sums,
+    stats: TaskStats,
 }
 
-impl Life {
-    /// Whether it ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost. In a
-    /// partial recording also whether it was only seen to leave a CPU.
-    fn was_there(&self, partial: bool) -> bool {
-        let Sums { run, wait, switches, moves, .. } = &self.sums;
-        let left = if partial { switches.voluntary + switches.involuntary } else { 0 };
-        run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations + left > 0
-    }
+/// Whether a task ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost. In a
+/// partial recording also whether it was only seen to leave a CPU.
+fn was_there(sums: &Sums, partial: bool) -> bool {
+    let Sums { run, wait, switches, moves, .. } = sums;
+    let left = if partial { switches.voluntary + switches.involuntary } else { 0 };
+    run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations + left > 0
 }
 
 /// What the metadata says of a recording.
@@ -89,7 +84,7 @@ pub(crate) fn report(
     let (nodes, groups) = (summing.nodes(&cpu_stats), summing.groups(&lives));
     let total = TotalStats {
         tasks: lives.len() as u64,
-        fairness: Fairness::of(lives.iter().map(|life| life.sums.run.run_us)),
+        fairness: Fairness::of(lives.iter().map(|life| life.stats.sums.run.run_us)),
         fairness_cpus: Fairness::of(cpu_stats.iter().map(|cpu| cpu.sums.run.run_us)),
         fairness_nodes: Fairness::of(nodes.iter().map(|node| node.sums.run.run_us)),
         fairness_groups: Fairness::of(groups.iter().map(|group| group.sums.run.run_us)),
@@ -100,7 +95,7 @@ pub(crate) fn report(
     let (processes, names) =
         if looked_at.teams { (summing.processes(&lives), summing.names(&lives)) } else { Default::default() };
     let slots: Vec<Slot> = lives.iter().map(|life| life.slot).collect();
-    let tasks: Vec<TaskStats> = lives.into_iter().map(|life| summing.task(life)).collect();
+    let tasks: Vec<TaskStats> = lives.into_iter().map(|life| life.stats).collect();
     let team = |members: Vec<usize>| summing.team(&members.into_iter().map(|at| slots[at]).collect::<Vec<_>>());
     let teams = choose(&tasks).into_iter().map(team).collect();
     let (interrupts, sleeps) = (kept.interrupts.stats(), kept.sleeps.stats());
@@ -124,12 +119,14 @@ pub(crate) fn report(
 impl Summing<'_> {
     /// The tasks that ran, waited or were moved, by run time.
     fn lives(&self) -> Vec<Life> {
-        let Kept { measures, names, .. } = self.kept;
-        let life = |(slot, tid)| Life { slot, tid, name: names.of(slot), sums: measures.of_tasks(&[slot]) };
-        let mut lives: Vec<Life> =
-            self.tracker.tasks().map(life).filter(|life| life.was_there(self.looked_at.about.partial)).collect();
+        let partial = self.looked_at.about.partial;
+        let sums = |(slot, tid)| (slot, tid, self.kept.measures.of_tasks(&[slot]));
+        let there = self.tracker.tasks().map(sums).filter(|(_, _, sums)| was_there(sums, partial));
+        // There can be very many of them, which are not to be copied when there turn out to be more.
+        let mut lives = Vec::with_capacity(self.tracker.tasks().count());
+        lives.extend(there.map(|(slot, tid, sums)| Life { slot, stats: self.task(slot, tid, sums) }));
         // A task's figures are long, and are moved but once. Times are not negative: their bits are in their order.
-        lives.sort_by_cached_key(|life| (Reverse(life.sums.run.run_us.to_bits()), life.tid, life.slot));
+        lives.sort_by_cached_key(|Life { slot, stats }| (Reverse(stats.sums.run.run_us.to_bits()), stats.tid, *slot));
         lives
     }
 
@@ -150,27 +147,28 @@ impl Summing<'_> {
 
     fn task_cpus(&self, lives: &[Life]) -> Option<Vec<TaskCpuStats>> {
         let parts = self.kept.task_cpus.as_ref()?;
-        let rows = |life: &Life| {
-            let (name, tid, target) = (life.name.comm.to_string(), life.tid, self.in_target(life.slot));
-            parts.of(life.slot).map(move |row| TaskCpuStats { name: name.clone(), tid, target, ..row })
+        let rows = |Life { slot, stats }: &Life| {
+            let (name, tid, target) = (stats.name.clone(), stats.tid, stats.target);
+            parts.of(*slot).map(move |row| TaskCpuStats { name: name.clone(), tid, target, ..row })
         };
         Some(lives.iter().flat_map(rows).collect())
     }
 
-    fn task(&self, life: Life) -> TaskStats {
-        let memory = &self.kept.memory;
+    fn task(&self, slot: Slot, tid: Tid, sums: Sums) -> TaskStats {
+        let Kept { memory, names, affinities, .. } = self.kept;
+        let name = names.of(slot);
         TaskStats {
-            name: life.name.comm.to_string(),
-            tid: life.tid,
-            tgid: life.name.tgid,
-            group: life.name.group.map(|group| self.kept.names.groups()[group as usize].to_string()),
-            allowed: self.kept.affinities.of(life.slot).map(ToString::to_string),
-            target: self.in_target(life.slot),
-            share: self.share(&life.sums),
-            node_migrations: memory.task(life.slot).node_migrations,
-            settled_us: memory.settled(life.slot, life.name.tgid).map(us),
-            memory: memory.stats(life.name.tgid, &self.places.numbers),
-            sums: life.sums,
+            name: name.comm.to_string(),
+            tid,
+            tgid: name.tgid,
+            group: name.group.map(|group| names.groups()[group as usize].to_string()),
+            allowed: affinities.of(slot).map(ToString::to_string),
+            target: self.in_target(slot),
+            share: self.share(&sums),
+            node_migrations: memory.task(slot).node_migrations,
+            settled_us: memory.settled(slot, name.tgid).map(us),
+            memory: memory.stats(name.tgid, &self.places.numbers),
+            sums,
         }
     }
 
@@ -186,13 +184,13 @@ impl Summing<'_> {
     fn cpus(&self, cpus: &[CpuId]) -> Vec<CpuStats> {
         let Kept { measures, queues, .. } = self.kept;
         let stats = |&cpu: &CpuId| {
-            let off = measures.run.off(&[cpu]);
+            let off = measures.off(&[cpu]);
             CpuStats {
                 cpu,
                 node: self.node(self.node_index(cpu)),
                 idle_us: us(off.idle),
                 unknown_us: us(off.unknown),
-                migrations_out: measures.moves.departures(cpu),
+                migrations_out: measures.departures(cpu),
                 sums: measures.of_cpus(&[cpu]),
                 queue: queues.cpu(cpu),
             }
@@ -206,7 +204,7 @@ impl Summing<'_> {
         cpus.iter().for_each(|cpu| members[self.node_index(cpu.cpu)].push(cpu));
         let node = |(index, members): (usize, Vec<&CpuStats>)| {
             let cpus: Vec<CpuId> = members.iter().map(|cpu| cpu.cpu).collect();
-            let off = measures.run.off(&cpus);
+            let off = measures.off(&cpus);
             NodeStats {
                 node: self.node(index),
                 idle_us: us(off.idle),
@@ -225,7 +223,8 @@ impl Summing<'_> {
         // The last one is for tasks of which no group is known.
         let mut members: Vec<Vec<&Life>> = vec![Vec::new(); paths.len() + 1];
         for life in lives {
-            members[life.name.group.map_or(paths.len(), |group| group as usize)].push(life);
+            let group = self.kept.names.of(life.slot).group;
+            members[group.map_or(paths.len(), |group| group as usize)].push(life);
         }
         let (start, end) = self.looked_at.bounds;
         let group = |(index, members): (usize, Vec<&Life>)| {
@@ -235,7 +234,7 @@ impl Summing<'_> {
                 group: paths.get(index).map(|path| path.to_string()),
                 tasks: members.len() as u64,
                 share: self.share(&sums),
-                fairness: Fairness::of(members.iter().map(|life| life.sums.run.run_us)),
+                fairness: Fairness::of(members.iter().map(|life| life.stats.sums.run.run_us)),
                 queue_mean: part(sums.run.run_us + sums.wait.wait_us, us(end - start)),
                 sums,
             }
@@ -251,12 +250,12 @@ impl Summing<'_> {
         let mut members: BTreeMap<(Option<Tid>, Tid), Vec<&Life>> = BTreeMap::new();
         for life in lives {
             // A process that ended and another with its number are told apart by their threads' lives alone.
-            let key = life.name.tgid.map_or((None, life.tid), |tgid| (Some(tgid), tgid));
+            let key = life.stats.tgid.map_or((None, life.stats.tid), |tgid| (Some(tgid), tgid));
             members.entry(key).or_default().push(life);
         }
         let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
-            let leader = members.iter().find(|life| Some(life.tid) == tgid).unwrap_or(&members[0]);
-            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team_of(&members) }
+            let leader = members.iter().find(|life| Some(life.stats.tid) == tgid).unwrap_or(&members[0]);
+            ProcessStats { tgid, name: leader.stats.name.clone(), team: self.team_of(&members) }
         };
         let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
         processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
@@ -266,7 +265,7 @@ impl Summing<'_> {
     /// The tasks of each name.
     fn names(&self, lives: &[Life]) -> Vec<NameStats> {
         let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
-        lives.iter().for_each(|life| members.entry(&*life.name.comm).or_default().push(life));
+        lives.iter().for_each(|life| members.entry(life.stats.name.as_str()).or_default().push(life));
         let name =
             |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team_of(&members) };
         let mut names: Vec<NameStats> = members.into_iter().map(name).collect();
@@ -282,7 +281,7 @@ impl Summing<'_> {
     /// As [`Summing::team`]. The figures of a task that is alone are known.
     fn team_of(&self, members: &[&Life]) -> TeamStats {
         match members {
-            [life] => TeamStats { tasks: 1, share: self.share(&life.sums), sums: life.sums.clone() },
+            [life] => TeamStats { tasks: 1, share: life.stats.share, sums: life.stats.sums.clone() },
             several => self.team(&slots(several)),
         }
     }
@@ -290,7 +289,7 @@ impl Summing<'_> {
     /// The whole, but for who shared how evenly.
     fn total(&self, sums: Sums, cpus: &[CpuId]) -> TotalStats {
         let (start, end) = self.looked_at.bounds;
-        let off = self.kept.measures.run.off(cpus);
+        let off = self.kept.measures.off(cpus);
         TotalStats {
             start_us: us(start),
             trace_start_us: us(self.tracker.bounds().0),

@@ -1,8 +1,7 @@
 //! Wait time: runnable, but not running; after a wake-up, a fork or a preemption.
 
-use crate::measure::{Measure, Part, Parts, us};
-use schedlab_base::{CpuId, Nanos};
-use schedlab_track::{Observer, Slot};
+use crate::measure::{Measure, us};
+use schedlab_base::Nanos;
 use serde::Serialize;
 
 /// Time waited.
@@ -21,8 +20,13 @@ pub(crate) struct Wait {
     unfinished: Nanos,
 }
 
-impl Part for Wait {
+impl Measure for Wait {
     type Figures = WaitFigures;
+
+    #[inline]
+    fn waited(&mut self, time: Nanos, finished: bool) {
+        self.add(&Self { all: time, unfinished: if finished { 0 } else { time } });
+    }
 
     #[inline]
     fn add(&mut self, other: &Self) {
@@ -32,27 +36,5 @@ impl Part for Wait {
 
     fn figures(&self) -> WaitFigures {
         WaitFigures { wait_us: us(self.all), wait_unfinished_us: us(self.unfinished) }
-    }
-}
-
-/// The measure: by task, and by the CPU on whose queue it was.
-#[derive(Debug, Default)]
-pub(crate) struct WaitTimes(Parts<Wait>);
-
-impl Observer for WaitTimes {
-    #[inline]
-    fn waited(&mut self, task: Slot, cpu: CpuId, from: Nanos, to: Nanos, finished: bool) {
-        let all = to.saturating_sub(from);
-        let wait = Wait { all, unfinished: if finished { 0 } else { all } };
-        self.0.task(task).add(&wait);
-        self.0.cpu(cpu).add(&wait);
-    }
-}
-
-impl Measure for WaitTimes {
-    type Part = Wait;
-
-    fn parts(&self) -> &Parts<Wait> {
-        &self.0
     }
 }
