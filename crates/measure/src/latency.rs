@@ -144,7 +144,7 @@ impl Kept {
         self.noted = noted;
     }
 
-    /// Counts a duration at once: there are few CPUs, and what this needs of them is in the cache.
+    /// Counts a duration at once: what this needs of few CPUs is in the cache.
     #[inline]
     fn put(&mut self, kinds: usize, value: Nanos) {
         self.sets.get_or_insert_default()[kinds % SETS].get_or_insert_default().record(value.min(LONGEST));

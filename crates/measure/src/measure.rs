@@ -18,10 +18,10 @@ pub(crate) trait Measure: Default {
     /// The task waited, or one waited for the CPU. `finished`: the wait ended before the trace did.
     #[inline]
     fn waited(&mut self, _time: Nanos, _finished: bool) {}
-    /// The task, which had been waiting, got a CPU.
+    /// The task, which had been waiting, got a CPU, or one of many CPUs was got by such a task.
     #[inline]
     fn served(&mut self, _delay: &Delay) {}
-    /// The CPU was got by a task that had been waiting. There are few CPUs, so that what is kept of them is at hand.
+    /// One of few CPUs was got by a task that had been waiting: what is kept of them is at hand.
     #[inline]
     fn taken(&mut self, delay: &Delay) {
         self.served(delay);

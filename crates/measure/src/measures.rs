@@ -87,6 +87,9 @@ measures! {
 
 const _: () = assert!(size_of::<All>() == 64);
 
+/// What is kept of so many CPUs is at hand whenever it is needed; of more, it is as cold as that of tasks.
+const FEW_CPUS: usize = 256;
+
 /// What is kept of a CPU alone.
 #[derive(Debug, Default)]
 struct OfCpu {
@@ -169,9 +172,10 @@ impl Observer for Measures {
 
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
+        let few = self.cpus.len() <= FEW_CPUS;
         let (of_task, of_cpu) = self.both(task, cpu);
         of_task.served(&delay);
-        of_cpu.taken(&delay);
+        if few { of_cpu.taken(&delay) } else { of_cpu.served(&delay) }
     }
 
     #[inline]
