@@ -43,6 +43,10 @@ pub(super) const fn share(on: bool) -> Tunable {
     RUNTIME_SHARE.switched(on)
 }
 
+/// Whether CPUs have others push ("sched/rt: Use IPI to trigger RT task push migration instead of pulling", 4.1).
+pub(super) const PUSH_IPI: Handle<bool> =
+    Handle::switch("RT_PUSH_IPI", true, "a CPU that would pull real-time tasks has the others push");
+
 const DL_LONGEST: Handle<u64> = Handle::number(
     "sched_deadline_period_max_us",
     Unit::Us,
@@ -95,8 +99,7 @@ const RT_RULES: rt::Rules = rt::Rules {
     aligned: false,
     rejoin: Rejoin::HeadIfLowered,
     push_pull: true,
-    // "sched/rt: Use IPI to trigger RT task push migration instead of pulling" (4.1).
-    has_pushed: true,
+    has_pushed: false,
     one_overloads: false,
     beside_deadline: true,
     // "sched/rt: Make RT capacity-aware" (5.6).
@@ -125,7 +128,6 @@ pub(super) const LINUX_2_6_24: Above = Above {
         throttles: false,
         rejoin: Rejoin::End,
         push_pull: false,
-        has_pushed: false,
         beside_deadline: false,
         by_capacity: false,
         ..RT_RULES
@@ -139,7 +141,6 @@ pub(super) const LINUX_2_6_32: Above = Above {
         shares: true,
         aligned: true,
         rejoin: Rejoin::End,
-        has_pushed: false,
         beside_deadline: false,
         by_capacity: false,
         ..RT_RULES
@@ -149,14 +150,7 @@ pub(super) const LINUX_2_6_32: Above = Above {
 
 /// 3.18.
 pub(super) const LINUX_3_18: Above = Above {
-    rt: rt::Rules {
-        shares: true,
-        aligned: true,
-        rejoin: Rejoin::HeadUnlessRaised,
-        has_pushed: false,
-        by_capacity: false,
-        ..RT_RULES
-    },
+    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, by_capacity: false, ..RT_RULES },
     dl: Some(deadline::Rules {
         grub: None,
         constrained: false,
@@ -168,7 +162,7 @@ pub(super) const LINUX_3_18: Above = Above {
 
 /// 4.1.
 pub(super) const LINUX_4_1: Above = Above {
-    rt: rt::Rules { has_pushed: true, ..LINUX_3_18.rt },
+    rt: LINUX_3_18.rt,
     dl: Some(deadline::Rules {
         grub: None,
         constrained: false,
@@ -199,7 +193,11 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let release = run.kernel.release.expect("a fair class is a release's");
     let turns = Turns::new(release, run.machine);
     let tunables = rt::Tunables { runtime, period, timeslice };
-    let rules = rt::Rules { shares: v.find(&RUNTIME_SHARE).unwrap_or(above.rt.shares), ..above.rt };
+    let rules = rt::Rules {
+        shares: v.find(&RUNTIME_SHARE).unwrap_or(above.rt.shares),
+        has_pushed: v.find(&PUSH_IPI) == Some(true),
+        ..above.rt
+    };
     let rt = RealTime::new(run.machine, rules, tunables, run.options.tick_period).taking(&turns);
     let limits =
         Limits { global: runtime.map(|runtime| (runtime, period)), periods: us(&DL_SHORTEST).zip(us(&DL_LONGEST)) };

@@ -1,11 +1,13 @@
 //! Linux 4.1, the kernel with the four bugs of "A Decade of Wasted Cores". It picks like 3.18.
 
-use super::linux_3_18::TUNABLES;
-use super::{Build, Kernel, Preemption, Run, classes, fair};
+use super::{Build, Kernel, Preemption, Run, classes, fair, linux_3_18};
 use crate::fair::cfs::Cfs;
-use crate::tunables::{count, joined};
+use crate::tunables::{Tunable, count, joined};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
+
+const TUNABLES: &[&[Tunable]] =
+    &[&joined::<{ count(linux_3_18::TUNABLES) }>(linux_3_18::TUNABLES), &[classes::PUSH_IPI.tunable]];
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",

@@ -45,7 +45,7 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &LOADS,
-    &[HRTICK.tunable, HRTICK_DL.tunable, classes::share(false)],
+    &[HRTICK.tunable, HRTICK_DL.tunable, classes::share(false), classes::PUSH_IPI.tunable],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
     &FAST_UP,

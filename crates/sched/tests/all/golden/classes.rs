@@ -311,7 +311,7 @@ fn from(cpu: u32, start: Nanos, spec: TaskSpec) -> TaskSpec {
 /// CPUs 0 to 2 run tasks of higher priority than `first` and `second`, which wait on CPU 1, until CPU 0's ends at 20
 /// ms. `first` may not run there. `pull_rt_task` takes the first that may, so `second`. From 4.1 on it has CPU 1 push,
 /// which looks for a CPU for `first` only (`push_rt_task` gives up if the task that it could not place is still the
-/// next).
+/// next), and without `RT_PUSH_IPI` it pulls as before.
 #[test]
 fn a_cpu_whose_priority_drops_pulls_until_4_0_and_then_has_others_push() {
     for kernel in releases(v2_6(25)..v(7, 0)) {
@@ -323,10 +323,19 @@ fn a_cpu_whose_priority_drops_pulls_until_4_0_and_then_has_others_push() {
             from(1, 5, on(fifo("first", 40), [1, 2])),
             from(1, 5, on(fifo("second", 30), [0, 1])),
         ];
-        let accounts = simulate(kernel, &bare("3"), &load(tasks), &[], 100 * MS);
-        assert_eq!(ran_from(&accounts, "first"), None, "{kernel}");
-        let pulls = find(kernel).unwrap().release < Some(v(4, 1));
-        assert_eq!(ran_from(&accounts, "second"), pulls.then_some((0, 20)), "{kernel}");
+        let load = load(tasks);
+        let starts = |set: &[(&str, String)]| {
+            let accounts = simulate(kernel, &bare("3"), &load, set, 100 * MS);
+            assert_eq!(ran_from(&accounts, "first"), None, "{kernel}");
+            ran_from(&accounts, "second")
+        };
+        let (release, pulled) = (find(kernel).unwrap(), Some((0, 20)));
+        let has_feature = release.tunable("RT_PUSH_IPI").is_some();
+        assert_eq!(has_feature, release.release >= Some(v(4, 1)), "{kernel}");
+        assert_eq!(starts(&[]), if has_feature { None } else { pulled }, "{kernel}");
+        if has_feature {
+            assert_eq!(starts(&[("RT_PUSH_IPI", "0".to_owned())]), pulled, "{kernel}");
+        }
     }
 }
 

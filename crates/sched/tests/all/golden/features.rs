@@ -469,6 +469,7 @@ fn features_are_of_the_releases_that_have_them() {
     assert_eq!(has("NONTASK_POWER"), all[1..2]);
     assert_eq!(has("NONTASK_CAPACITY"), all[2..]);
     assert_eq!(has("RT_RUNTIME_SHARE"), all[1..8]);
+    assert_eq!(has("RT_PUSH_IPI"), all[3..]);
     assert_eq!(has("UTIL_EST_FASTUP"), all[4..8]);
     assert_eq!(has("NUMA_RESIST_LOWER"), all[2..4]);
     assert_eq!(has("SIS_AVG_CPU"), all[4..5]);
