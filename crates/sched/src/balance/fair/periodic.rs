@@ -2,6 +2,7 @@
 
 use super::load_balance::{Moved, Work};
 use super::queues::Queues;
+use super::state::Visits;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
 
@@ -34,18 +35,14 @@ impl<Q: Queues> Work<'_, Q> {
             self.q.decay_blocked(self.cx, cpu);
         }
         let mut next = now + 60 * self.b.hz();
-        let (mut elsewhere, mut decays, mut cost, mut any) = (false, false, 0, false);
+        let (mut elsewhere, mut visits, mut any) = (false, Visits::default(), false);
         for level in 0..self.b.domains.of(cpu).len() {
             if release >= v(3, 13) {
                 let hz = self.b.hz();
-                let decayed = self.b.sd(cpu, level).update_cost(0, now, hz);
-                // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost", keeps only what the last domain
-                // says.
-                decays = decayed || release < v(5, 16) && decays;
-                cost += self.b.sd(cpu, level).max_cost;
+                visits.visit(self.b.sd(cpu, level), now, hz, release);
             }
             if elsewhere {
-                if decays {
+                if visits.decays {
                     continue;
                 }
                 break;
@@ -71,8 +68,8 @@ impl<Q: Queues> Work<'_, Q> {
         let idle_due = (0..self.b.domains.of(cpu).len()).map(|level| self.due(cpu, level)).min().unwrap_or(0);
         let state = &mut self.b.of_cpu[cpu as usize];
         state.idle_due = idle_due;
-        if decays {
-            state.max_idle_cost = cost.max(self.b.rules.migration_cost.max(0) as u64);
+        if visits.decays {
+            state.max_idle_cost = visits.cost.max(self.b.rules.migration_cost.max(0) as u64);
         }
         if any {
             state.next_balance = next;

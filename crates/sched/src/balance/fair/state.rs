@@ -4,7 +4,7 @@ use super::nohz::NoHz;
 use super::rules::Rules;
 use crate::balance::domains::{Builder, Domain, Domains, GroupId, SpanId};
 use crate::balance::rounds::Round;
-use schedlab_base::{CpuId, Nanos, Rng, v, v2_6};
+use schedlab_base::{CpuId, Nanos, Release, Rng, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId, TimerId};
 use std::rc::Rc;
@@ -53,6 +53,25 @@ impl OfDomain {
             self.tried /= 2;
             self.helped /= 2;
         }
+    }
+}
+
+/// What the visits of periodic balancing to a CPU's domains say of the cost of newly idle balancing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Visits {
+    /// Whether that of all domains together decays, too (`need_decay`).
+    pub decays: bool,
+    /// That of the domains visited so far.
+    pub cost: Nanos,
+}
+
+impl Visits {
+    /// Visits one more domain, and lets its own cost decay if that is due (`rebalance_domains`, from 3.13 on).
+    pub fn visit(&mut self, sd: &mut OfDomain, now: u64, hz: u64, release: Release) {
+        let decayed = sd.update_cost(0, now, hz);
+        // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost", keeps only what the last domain says.
+        self.decays = decayed || release < v(5, 16) && self.decays;
+        self.cost += sd.max_cost;
     }
 }
 
@@ -400,14 +419,42 @@ impl Balancer {
 mod tests {
     use super::*;
 
+    /// A domain whose cost last changed at a tick.
+    fn domain(max_cost: Nanos, cost_changed: u64) -> OfDomain {
+        let round = Round { last: 0, interval_ms: 1, failed: 0 };
+        let (ticks, newidle_ns) = ([1; 2], 0);
+        OfDomain { round, ticks, newidle_ns, max_cost, cost_changed, tried: 512, helped: 256, ratio: 512 }
+    }
+
+    /// `rebalance_domains`: `need_decay |=` until 5.15, `need_decay =` from 5.16 on. At tick 251 with HZ=250 a cost of
+    /// tick 0 is due to decay, and one of tick 1 is not.
+    #[test]
+    fn from_5_16_on_the_last_domain_alone_says_whether_the_cost_of_all_decays() {
+        let visited = |release, changed: [u64; 2]| {
+            let mut visits = Visits::default();
+            for cost_changed in changed {
+                visits.visit(&mut domain(25_600, cost_changed), 251, 250, release);
+            }
+            (visits.decays, visits.cost)
+        };
+        for release in [v(3, 13), v(5, 15)] {
+            assert_eq!(visited(release, [0, 1]), (true, 25_300 + 25_600), "{release}");
+        }
+        for release in [v(5, 16), v(6, 12)] {
+            assert_eq!(visited(release, [0, 1]), (false, 25_300 + 25_600), "{release}");
+        }
+        for release in [v(3, 13), v(6, 12)] {
+            assert_eq!(visited(release, [1, 0]), (true, 25_600 + 25_300), "{release}");
+            assert_eq!(visited(release, [1, 1]), (false, 2 * 25_600), "{release}");
+        }
+    }
+
     /// `update_newidle_cost` with HZ=250: a higher cost counts at once and starts the second anew; the highest decays
     /// at the first call that is more than a second after its last change, whether by an attempt or a periodic visit,
     /// and once only, however late that is.
     #[test]
     fn the_highest_cost_decays_by_a_hundredth_a_second() {
-        let round = Round { last: 0, interval_ms: 1, failed: 0 };
-        let (ticks, newidle_ns, max_cost, cost_changed) = ([1; 2], 0, 0, 0);
-        let mut sd = OfDomain { round, ticks, newidle_ns, max_cost, cost_changed, tried: 512, helped: 256, ratio: 512 };
+        let mut sd = domain(0, 0);
         let mut calls = |cost, now| (sd.update_cost(cost, now, 250), sd.max_cost);
         assert_eq!(calls(25_600, 10), (false, 25_600));
         assert_eq!(calls(20_000, 260), (false, 25_600), "one second after it");
