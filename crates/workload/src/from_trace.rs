@@ -29,6 +29,7 @@ mod habits;
 mod identity;
 mod joins;
 mod life;
+mod messages;
 mod names;
 mod pools;
 mod report;

@@ -45,6 +45,11 @@ impl<const MOST: usize> Sample<MOST> {
         self.seen
     }
 
+    /// Those that are kept, and how many of all each of them stands for.
+    pub(super) fn kept(&self) -> (&[Nanos], f64) {
+        (&self.kept, self.seen as f64 / self.kept.len().max(1) as f64)
+    }
+
     /// As what an operation costs; nothing where there is none.
     pub(super) fn cost(&self) -> Option<Cost> {
         Cost::of(self.kept.clone())

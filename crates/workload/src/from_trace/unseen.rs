@@ -5,9 +5,9 @@
 //! and it did not block in between. On another scheduler, which lets it run sooner, it would block between two of these
 //! messages. Without them a model can only lose blocks: a post that comes early saves one, and nothing brings it back.
 //!
-//! So the burst of a task that is a multiple of its shortest ones, and while which tasks that wake it have run, is cut
-//! into as many pieces. Each piece but the first waits for a post of its own, and these posts are spread over what the
-//! wakers did meanwhile.
+//! So the burst of a task that is a multiple of its usual ones, and while which tasks that wake it have run, is cut
+//! into as many pieces, if the task's bursts are the longer the more those did while it waited ([`super::messages`]).
+//! Each piece but the first waits for a post of its own, and these posts are spread over what the wakers did meanwhile.
 //!
 //! The replay cannot deadlock, because each wait leads to an earlier turn, and so none back to itself. A task's *turn*
 //! is its stay on a CPU. Turns are numbered as the trace shows them to begin, even if a switch was not recorded and
@@ -18,6 +18,7 @@
 use super::cause::Sample;
 use super::joins::told_at_last;
 use super::life::{Place, Task};
+use super::messages;
 use super::sequence::{SOMEBODY, TaskIx, Token};
 use super::track::Track;
 use schedlab_base::Nanos;
@@ -25,12 +26,6 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Of so many wakers it is followed what they do while the task waits: the first ones.
 const MOST_WAKERS: usize = 32;
-
-/// So many bursts of a task at least say which are its shortest ones.
-const FEWEST: u64 = 16;
-
-/// The language's unit: a piece is no shorter.
-const SHORTEST: Nanos = 1_000;
 
 /// At most so many supplies of bursts that may have had several messages are held.
 const MOST_FED: usize = 1 << 21;
@@ -121,8 +116,10 @@ pub(super) struct Receiver {
     started: (Nanos, u64),
     supplies: Vec<Supply>,
     /// The bursts after wake-ups by tasks, and their sum.
-    bursts: Sample,
+    pub lengths: Sample,
     sum: Nanos,
+    /// Those before and during which none of its wakers ran.
+    pub alone: Sample,
     /// Its burst among those during which messages may have come, if it is one of them.
     pub heard: Option<usize>,
 }
@@ -130,9 +127,11 @@ pub(super) struct Receiver {
 /// A burst during which, or before which, the task's wakers ran.
 #[derive(Debug)]
 pub(super) struct Fed {
-    task: TaskIx,
+    pub task: TaskIx,
     begin: Nanos,
-    burst: Nanos,
+    pub burst: Nanos,
+    /// How much these did while the task waited for its CPU.
+    pub waited: Nanos,
     supplies: Vec<Supply>,
 }
 
@@ -174,14 +173,15 @@ impl Receiver {
 
     /// How many of its bursts began so, and their sum.
     pub(super) fn bursts(&self) -> (u64, Nanos) {
-        (self.bursts.seen(), self.sum)
+        (self.lengths.seen(), self.sum)
     }
 
     /// It blocks or ends.
     pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &By<'_>) -> Option<Fed> {
         let seen = self.seen.take()?;
+        let waited = self.supplies.iter().map(|supply| supply.work).sum();
         let burst = own.saturating_sub(self.begin);
-        self.bursts.add(burst);
+        self.lengths.add(burst);
         self.sum += burst;
         let (since, turn) = self.started;
         // Those that ran all the while: then it is known how far they were when the task was anywhere in its burst.
@@ -192,14 +192,10 @@ impl Receiver {
             }
         }
         let supplies = std::mem::take(&mut self.supplies);
-        (!supplies.is_empty()).then_some(Fed { task, begin: self.begin, burst, supplies })
-    }
-
-    /// The work that one message takes, if that shows: a tenth of all bursts are no longer, and half of them are not
-    /// much longer.
-    fn message(&self) -> Option<Nanos> {
-        let [short, median] = [10, 50].map(|percent| self.bursts.percentile(percent));
-        (self.bursts.seen() >= FEWEST && short >= SHORTEST && median <= 2 * short).then_some(short)
+        if supplies.is_empty() {
+            self.alone.add(burst);
+        }
+        (!supplies.is_empty()).then_some(Fed { task, begin: self.begin, burst, waited, supplies })
     }
 }
 
@@ -244,7 +240,7 @@ impl Added {
     }
 }
 
-/// The messages of bursts that are a multiple of the shortest ones. They are at most `most` tokens: if need be, several
+/// The messages of bursts that are a multiple of the usual ones. They are at most `most` tokens: if need be, several
 /// messages are taken as one.
 pub(super) fn additions(
     fed: &[Fed],
@@ -252,7 +248,7 @@ pub(super) fn additions(
     most: usize,
     mut causal: impl FnMut(TaskIx, TaskIx) -> bool,
 ) -> Added {
-    let messages: Vec<Option<Nanos>> = tasks.iter().map(|task| task.receiver.message()).collect();
+    let messages = messages::take(fed, tasks);
     let pieces = |fed: &Fed, at_once: u64| -> Option<u64> {
         let message = messages[fed.task as usize]? * at_once;
         Some(((fed.burst + message / 2) / message).min(MOST_PIECES)).filter(|pieces| *pieces > 1)

@@ -76,3 +76,32 @@ fn a_burst_whose_end_was_not_seen_has_no_messages() {
     assert_eq!(told(&w, "ping-2").join("; "), ping);
     assert_eq!(stuck(&w), [""; 0]);
 }
+
+/// Another task runs for 10 us and wakes the receiver, 80 times. `round_is` says of each round whether the receiver
+/// then waits while the other does another 30 us of work, and whether its burst is of 40 us in place of 10. The number
+/// of its waits, those in loops counted as often as they happen.
+fn waits_of_a_receiver(round_is: fn(u64) -> (bool, bool)) -> u64 {
+    let mut s = Script::default();
+    s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
+    let mut t = 10;
+    for round in 0..80 {
+        let (waits, long) = round_is(round);
+        let start = if waits { t + 40 } else { t + 10 };
+        let end = start + if long { 40 } else { 10 };
+        s.wake(t + 10, 0, 1, 2).switch(start, 0, 1, Runnable, 2).switch(end, 0, 2, Sleeping, 1);
+        t = end;
+    }
+    let w = s.model(&Options::default()).unwrap().workload;
+    let of = |step: &Step| u64::from(matches!(step.what, Action::SemWait(_)));
+    let phases = &w.tasks.iter().find(|task| task.name == "receive-2").unwrap().phases;
+    phases.iter().map(|p| p.loops.unwrap() * p.events.iter().map(of).sum::<u64>()).sum()
+}
+
+#[test]
+fn only_bursts_that_follow_what_the_wakers_did_are_of_several_messages() {
+    let own = waits_of_a_receiver(|_| (false, false));
+    // Long bursts after waits are of four messages each.
+    assert_eq!(waits_of_a_receiver(|round| (round % 4 == 3, round % 4 == 3)), own + 20 * 3);
+    // Bursts that are as often long without a wait are not.
+    assert_eq!(waits_of_a_receiver(|round| (round % 8 > 3, round % 4 == 3)), own);
+}
