@@ -41,6 +41,7 @@ mod timeouts;
 mod track;
 mod unseen;
 mod write;
+mod yields;
 
 pub use costs::{CostsOf, SeenCost};
 pub use names::is_kernel_thread;

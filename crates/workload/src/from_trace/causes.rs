@@ -46,12 +46,14 @@ impl ModelBuilder {
     pub(super) fn settle<'a>(&mut self, kept: &'a [bool]) -> Causes<'a> {
         let selected = &mut self.replay.observer.0;
         let ((start, end), track) = (selected.bounds(), &mut selected.inner);
+        let whole = self.partial.is_none();
         let mut causes = Causes { kept, span: end - start, decided: HashMap::new() };
         for own in 0..track.tasks.len() as TaskIx {
             let old = std::mem::take(&mut track.tasks[own as usize].sequence);
             if !kept[own as usize] {
                 continue;
             }
+            let yields = whole && track.yielded(own, &self.groups);
             track.tasks[own as usize].sequence = rewrite(&old, |token| match token {
                 Token::Block { length, waker } => {
                     let waker = if waker != NOBODY && causes.hold(track, waker, own) { SOMEBODY } else { NOBODY };
@@ -59,6 +61,7 @@ impl ModelBuilder {
                 }
                 Token::Post(sleeper) if !causes.hold(track, own, sleeper) => None,
                 Token::Fork(child) if !kept[child as usize] => None,
+                Token::Yield if !yields => None,
                 other => Some(other),
             });
         }

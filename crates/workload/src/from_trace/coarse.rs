@@ -1,8 +1,9 @@
 //! Keeps a model small: folds repetition, ever more loosely, and in the end gives up who wakes whom.
 
 use super::life::Task;
-use super::sequence::{NOBODY, Token, Tolerance, average, fold, rewrite};
+use super::sequence::{NOBODY, Stretch, Token, Tolerance, fold, rewrite, stretches};
 use super::track::Track;
+use schedlab_base::Nanos;
 
 /// How loosely rounds are compared, step by step. The first step keeps the lengths of short bursts, which decide which
 /// of two tasks comes first.
@@ -97,4 +98,63 @@ impl Coarseness {
 
 fn each(tasks: &mut [Task], change: impl Fn(&mut Task)) {
     tasks.iter_mut().filter(|t| !t.sequence.is_empty()).for_each(change);
+}
+
+/// Replaces stretches of nothing but bursts and sleeps by loops of their mean, at most about `pieces` of them.
+fn average(list: &[Token], pieces: usize) -> Vec<Token> {
+    let plain = |t: &Token| matches!(t, Token::Run(_) | Token::Block { waker: NOBODY, .. });
+    let blocks =
+        |s: &Stretch| u64::from(s.times) * s.body.iter().filter(|t| matches!(t, Token::Block { .. })).count() as u64;
+    let most = stretches(list).map(|s| blocks(&s)).sum::<u64>().div_ceil(pieces.max(1) as u64).min(u32::MAX.into());
+    let mut out = Vec::new();
+    let mut mean = Mean::default();
+    for stretch in stretches(list) {
+        if stretch.times > 1 && !stretch.body.iter().all(plain) {
+            mean.flush(&mut out);
+            out.push(Token::Loop { times: stretch.times, len: stretch.body.len() as u32 });
+            out.extend_from_slice(stretch.body);
+            continue;
+        }
+        for token in stretch.body {
+            match *token {
+                Token::Run(ns) => mean.run = mean.run.saturating_add(ns),
+                Token::Block { length, waker: NOBODY } => {
+                    mean.sleep = mean.sleep.saturating_add(length);
+                    mean.times = mean.times.saturating_add(stretch.times);
+                }
+                other => {
+                    mean.flush(&mut out);
+                    out.push(other);
+                }
+            }
+        }
+        if u64::from(mean.times) >= most {
+            mean.flush(&mut out);
+        }
+    }
+    mean.flush(&mut out);
+    out
+}
+
+/// Rounds of a burst and a sleep, summed up.
+#[derive(Default)]
+struct Mean {
+    times: u32,
+    run: Nanos,
+    sleep: Nanos,
+}
+
+impl Mean {
+    fn flush(&mut self, out: &mut Vec<Token>) {
+        let Self { times, run, sleep } = std::mem::take(self);
+        if times > 1 {
+            out.push(Token::Loop { times, len: 2 });
+        }
+        if run > 0 || times > 1 {
+            out.push(Token::Run(run));
+        }
+        if times > 0 {
+            out.push(Token::Block { length: sleep, waker: NOBODY });
+        }
+    }
 }

@@ -194,6 +194,7 @@ impl Writer<'_> {
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::End(parent) => Action::SemPost(self.ends(parent)),
             Token::Join => Action::SemWait(self.ends(self.voice.own)),
+            Token::Yield => Action::Yield,
             Token::Run(_) | Token::Set(_) | Token::Loop { .. } => return None,
         })
     }

@@ -34,6 +34,14 @@ impl Groups {
         !self.known.is_empty()
     }
 
+    /// Whether this cgroup or one above it had a quota at any time.
+    pub fn has_quota(&self, path: &str) -> bool {
+        let mut above = path.match_indices('/').map(|(at, _)| &path[..at]).chain([path]);
+        above.any(|path| {
+            self.known.get(path).into_iter().flatten().any(|(_, group)| group.quota_us.is_some_and(|quota| quota >= 0))
+        })
+    }
+
     /// The path of the group whose weight counts for a task in this cgroup: itself, or the nearest above it for which
     /// the cpu controller is enabled; none for the root group.
     pub fn effective(&self, path: &str) -> Option<String> {

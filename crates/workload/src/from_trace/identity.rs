@@ -2,10 +2,17 @@
 //! workload.
 
 use super::groups::Groups;
+use super::life::Place;
 use super::policy;
+use super::sequence::Token;
+use super::track::Track;
 use crate::{NO_SESSION, Policy, Props};
 use schedlab_base::{CpuId, CpuList, Meta, Nanos, TaskProperties};
+use schedlab_track::{Slot, row};
 use std::sync::Arc;
+
+/// So many changes of one task's identity are modelled.
+const MOST_CHANGES: usize = 64;
 
 /// What is known of a task at some time. What is not known is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -174,6 +181,37 @@ pub(super) fn session(properties: &TaskProperties) -> u32 {
         None => NO_SESSION,
         Some(number) if number < 1 << 31 => number as u32,
         Some(number) => (1 << 31) | (number as u32 & 0x3fff_ffff),
+    }
+}
+
+impl Track {
+    /// What a task is to the scheduler changes at a time; what it was before counts up to then.
+    pub(super) fn identify(&mut self, slot: Slot, time: Nanos, change: impl FnOnce(&mut Identity)) {
+        let seat = row(&mut self.seats, slot);
+        let old = seat.identity.clone().unwrap_or_default();
+        let mut new = Identity::clone(&old);
+        change(&mut new);
+        if new == *old {
+            return;
+        }
+        let new = Arc::new(new);
+        seat.identity = Some(Arc::clone(&new));
+        let Some(ix) = seat.ix.filter(|ix| !self.closed && self.tasks[*ix as usize].place != Place::Dead) else {
+            return;
+        };
+        if let Place::Running { cpu, .. } = self.tasks[ix as usize].place {
+            self.charge(ix, cpu, time);
+        }
+        let task = &mut self.tasks[ix as usize];
+        if task.sequence.is_empty() {
+            task.identities = vec![(new, 0)];
+        } else if task.identities.len() < MOST_CHANGES {
+            task.identities.push((new, 0));
+            let number = task.identities.len() as u32 - 1;
+            self.push(ix, Token::Set(number));
+        } else {
+            task.unsaid += 1;
+        }
     }
 }
 

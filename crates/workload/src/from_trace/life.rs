@@ -55,6 +55,8 @@ pub(super) struct Task {
     pub receiver: Receiver,
     pub habit: Habit,
     pub family: Family,
+    /// How often it seems to have yielded its CPU.
+    pub yields: u64,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
     /// What it was to the scheduler, first and after each change, and its CPU time as that.
@@ -100,6 +102,7 @@ impl Task {
             receiver: Receiver::default(),
             habit: Habit::default(),
             family: Family::default(),
+            yields: 0,
             prios: Vec::new(),
             identities: vec![(identity, 0)],
             unsaid: 0,

@@ -25,7 +25,10 @@ pub(super) enum Token {
     /// Used this much CPU time (in units of the biggest CPU).
     Run(Nanos),
     /// Was blocked this long, until `waker` woke it.
-    Block { length: Nanos, waker: TaskIx },
+    Block {
+        length: Nanos,
+        waker: TaskIx,
+    },
     /// Woke this task.
     Post(TaskIx),
     /// Created this task.
@@ -34,10 +37,14 @@ pub(super) enum Token {
     End(TaskIx),
     /// Waits until one of its children has ended.
     Join,
+    Yield,
     /// From then on the task is scheduled as this one of its identities says.
     Set(u32),
     /// The next `len` tokens happened `times` times.
-    Loop { times: u32, len: u32 },
+    Loop {
+        times: u32,
+        len: u32,
+    },
 }
 
 /// How different two times may be and yet count as equal.
@@ -62,8 +69,8 @@ impl Tolerance {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) => x == y,
-            (Token::Join, Token::Join) => true,
-            // Each fork makes another task, and each change another state, so they are never repeated.
+            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
+            // Each fork makes another task, each change another state: never repeated.
             _ => false,
         }
     }
@@ -84,7 +91,7 @@ impl Tolerance {
             (Token::Run(_), Token::Run(y)) => lengths.contains(y),
             (Token::Block { waker: v, .. }, Token::Block { length: y, waker: w }) => v == *w && lengths.contains(y),
             (Token::Post(x), Token::Post(y)) => x == *y,
-            (Token::Join, Token::Join) => true,
+            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
             _ => false,
         }
     }
@@ -314,65 +321,6 @@ pub(super) fn rewrite(list: &[Token], mut change: impl FnMut(Token) -> Option<To
         }
     }
     out
-}
-
-/// Replaces stretches of nothing but bursts and sleeps by loops of their mean, at most about `pieces` of them.
-pub(super) fn average(list: &[Token], pieces: usize) -> Vec<Token> {
-    let plain = |t: &Token| matches!(t, Token::Run(_) | Token::Block { waker: NOBODY, .. });
-    let blocks =
-        |s: &Stretch| u64::from(s.times) * s.body.iter().filter(|t| matches!(t, Token::Block { .. })).count() as u64;
-    let most = stretches(list).map(|s| blocks(&s)).sum::<u64>().div_ceil(pieces.max(1) as u64).min(u32::MAX.into());
-    let mut out = Vec::new();
-    let mut mean = Mean::default();
-    for stretch in stretches(list) {
-        if stretch.times > 1 && !stretch.body.iter().all(plain) {
-            mean.flush(&mut out);
-            out.push(Token::Loop { times: stretch.times, len: stretch.body.len() as u32 });
-            out.extend_from_slice(stretch.body);
-            continue;
-        }
-        for token in stretch.body {
-            match *token {
-                Token::Run(ns) => mean.run = mean.run.saturating_add(ns),
-                Token::Block { length, waker: NOBODY } => {
-                    mean.sleep = mean.sleep.saturating_add(length);
-                    mean.times = mean.times.saturating_add(stretch.times);
-                }
-                other => {
-                    mean.flush(&mut out);
-                    out.push(other);
-                }
-            }
-        }
-        if u64::from(mean.times) >= most {
-            mean.flush(&mut out);
-        }
-    }
-    mean.flush(&mut out);
-    out
-}
-
-/// Rounds of a burst and a sleep, summed up.
-#[derive(Default)]
-struct Mean {
-    times: u32,
-    run: Nanos,
-    sleep: Nanos,
-}
-
-impl Mean {
-    fn flush(&mut self, out: &mut Vec<Token>) {
-        let Self { times, run, sleep } = std::mem::take(self);
-        if times > 1 {
-            out.push(Token::Loop { times, len: 2 });
-        }
-        if run > 0 || times > 1 {
-            out.push(Token::Run(run));
-        }
-        if times > 0 {
-            out.push(Token::Block { length: sleep, waker: NOBODY });
-        }
-    }
 }
 
 /// The CPU time in a sequence.

@@ -5,6 +5,7 @@ mod habits;
 mod joins;
 mod messages;
 mod outside;
+mod yields;
 
 use super::*;
 use crate::{Action, Step};

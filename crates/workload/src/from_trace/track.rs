@@ -9,6 +9,7 @@ use super::life::{Begin, Place, Task};
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
 use super::unseen::Fed;
+use super::yields::Yields;
 use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid};
 use schedlab_track::{Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
 use std::sync::Arc;
@@ -16,17 +17,14 @@ use std::sync::Arc;
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
 
-/// So many changes of one task's identity are modelled.
-const MOST_CHANGES: usize = 64;
-
 /// A task of the trace.
 #[derive(Clone, Debug, Default)]
-struct Seat {
+pub(super) struct Seat {
     tid: Tid,
     /// Its place among the tasks that are modelled.
-    ix: Option<TaskIx>,
+    pub ix: Option<TaskIx>,
     /// What it is to the scheduler, as far as that is known by now.
-    identity: Option<Arc<Identity>>,
+    pub identity: Option<Arc<Identity>>,
     /// Whether it handles soft interrupts as a task.
     softirqd: bool,
     /// The CPU where it is, or last was.
@@ -45,6 +43,7 @@ pub(super) struct Track {
     /// Bursts whose messages may not have shown.
     pub silence: Silence,
     pub families: Families,
+    pub yields: Yields,
     /// Tokens in all sequences.
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
@@ -55,15 +54,15 @@ pub(super) struct Track {
     pub turns: u64,
     /// The task on each CPU, where known.
     on: Vec<Option<Slot>>,
-    seats: Vec<Seat>,
+    pub seats: Vec<Seat>,
     pub cores: Cores,
     /// The time between two ticks, where known.
-    tick: Option<Nanos>,
+    pub tick: Option<Nanos>,
     start: Nanos,
     lossy: bool,
     wakings: bool,
     /// The window is over: what is told now only says more of the time before.
-    closed: bool,
+    pub closed: bool,
 }
 
 impl Track {
@@ -106,7 +105,7 @@ impl Track {
     }
 
     /// Counts the CPU time of a running task up to `now`.
-    fn charge(&mut self, ix: TaskIx, on: CpuId, now: Nanos) {
+    pub(super) fn charge(&mut self, ix: TaskIx, on: CpuId, now: Nanos) {
         let task = &mut self.tasks[ix as usize];
         let Place::Running { cpu, since } = task.place else { return };
         if cpu != on || now <= since {
@@ -127,35 +126,6 @@ impl Track {
         let work = self.cores.count(on, ns, now);
         task.work = task.work.saturating_add(work);
         self.push(ix, Token::Run(work));
-    }
-
-    /// What a task is to the scheduler changes at a time; what it was before counts up to then.
-    fn identify(&mut self, slot: Slot, time: Nanos, change: impl FnOnce(&mut Identity)) {
-        let seat = row(&mut self.seats, slot);
-        let old = seat.identity.clone().unwrap_or_default();
-        let mut new = Identity::clone(&old);
-        change(&mut new);
-        if new == *old {
-            return;
-        }
-        let new = Arc::new(new);
-        seat.identity = Some(Arc::clone(&new));
-        let Some(ix) = seat.ix.filter(|ix| !self.closed && self.tasks[*ix as usize].place != Place::Dead) else {
-            return;
-        };
-        if let Place::Running { cpu, .. } = self.tasks[ix as usize].place {
-            self.charge(ix, cpu, time);
-        }
-        let task = &mut self.tasks[ix as usize];
-        if task.sequence.is_empty() {
-            task.identities = vec![(new, 0)];
-        } else if task.identities.len() < MOST_CHANGES {
-            task.identities.push((new, 0));
-            let number = task.identities.len() as u32 - 1;
-            self.push(ix, Token::Set(number));
-        } else {
-            task.unsaid += 1;
-        }
     }
 
     /// The task is on this CPU or its queue, or was when it fell asleep.
@@ -264,7 +234,7 @@ impl Observer for Track {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
         (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
-        (self.silence, self.families) = (Silence::default(), Families::default());
+        (self.silence, self.families, self.yields) = Default::default();
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -369,6 +339,7 @@ impl Observer for Track {
         self.seen_on(ix, cpu);
         self.start_run(ix, cpu, start.now);
         self.tasks[ix as usize].prio = start.prio;
+        self.took_over(cpu, start.prio);
     }
 
     fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
@@ -389,8 +360,9 @@ impl Observer for Track {
         }
         self.tasks[ix as usize].prio = stop.prio;
         self.charge(ix, cpu, stop.now);
-        if stop.state != TaskState::Runnable {
-            self.leaves(ix, stop.state, stop.now);
+        match stop.state {
+            TaskState::Runnable => self.gives_up(ix, cpu, &stop),
+            state => self.leaves(ix, state, stop.now),
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,
@@ -441,6 +413,7 @@ impl Observer for Track {
         let asleep_until = Begin::After(wake.now - self.start);
         let Some(ix) = self.lookup(task, asleep_until, Place::Ready) else { return };
         self.is_at(task, wake.target);
+        self.yields.joins(wake.target, wake.now);
         if wake.new {
             self.tasks[ix as usize].prio = wake.prio;
             self.wake(ix, wake.now, NO_WAKER);
@@ -450,6 +423,7 @@ impl Observer for Track {
     }
 
     fn migrated(&mut self, task: Slot, moved: Move) {
+        self.yields.joins(moved.to, moved.now);
         for cpu in [moved.from, moved.to] {
             if !self.closed {
                 self.is_at(task, cpu);
