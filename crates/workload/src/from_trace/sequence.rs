@@ -25,10 +25,7 @@ pub(super) enum Token {
     /// Used this much CPU time (in units of the biggest CPU).
     Run(Nanos),
     /// Was blocked this long, until `waker` woke it.
-    Block {
-        length: Nanos,
-        waker: TaskIx,
-    },
+    Block { length: Nanos, waker: TaskIx },
     /// Woke this task.
     Post(TaskIx),
     /// Created this task.
@@ -37,14 +34,12 @@ pub(super) enum Token {
     End(TaskIx),
     /// Waits until one of its children has ended.
     Join,
+    /// Yielded its CPU.
     Yield,
     /// From then on the task is scheduled as this one of its identities says.
     Set(u32),
     /// The next `len` tokens happened `times` times.
-    Loop {
-        times: u32,
-        len: u32,
-    },
+    Loop { times: u32, len: u32 },
 }
 
 /// How different two times may be and yet count as equal.
