@@ -7,7 +7,7 @@ pub use scope::RunScope;
 use crate::figures::{Run, TaskFigures};
 use schedlab_base::Nanos;
 use schedlab_measure::series::Track;
-use schedlab_measure::{CheckReport, Idle, MemoryStats};
+use schedlab_measure::{CheckReport, IdlePeriods, MemoryStats};
 
 /// A measure: a list with one number a task or CPU, or one number of the whole run.
 pub struct Measure {
@@ -24,7 +24,7 @@ enum Get {
     MemoryOn,
     Heat,
     CpuTime,
-    Idle(fn(&Idle, Nanos) -> f64),
+    Idle(fn(&IdlePeriods, Nanos) -> f64),
     Tunable,
     Energy,
     Run(fn(&Run) -> f64),
@@ -109,9 +109,10 @@ measures! {
     "latency_max_us" Get::Task(|t| latency(t, 5));
     /// Time that each CPU ran tasks; takes cpu=k and window=k.
     "busy_s" Get::CpuTime;
-    /// Time that CPUs were idle, all together; with from_us=T only in periods of T us and more, which a tick ends too.
+    /// Time that CPUs were idle, all together; with from_us=T only in periods of T us and more, which a tick ends too;
+    /// takes window=k.
     "idle_s" Get::Idle(|idle, from| idle.at_least(from) as f64 * NS);
-    /// How many such periods there were.
+    /// How many such periods there were; with window=k, how many ended in window k.
     "idle_periods" Get::Idle(|idle, from| idle.count(from) as f64);
     /// Times that an idle CPU was given a task, all CPUs together.
     "woken_by_task" Get::Run(|r| r.series.idle.by_task as f64);
@@ -151,7 +152,7 @@ impl Measure {
             Get::MemoryOn => &["node"],
             Get::Heat => &["map", "cpu"],
             Get::CpuTime => &["cpu", "window"],
-            Get::Idle(_) => &["from_us"],
+            Get::Idle(_) => &["from_us", "window"],
             Get::Task(_) | Get::Tunable | Get::Energy | Get::Run(_) | Get::Waste(_) => &[],
         }
     }

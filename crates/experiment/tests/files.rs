@@ -229,6 +229,11 @@ fn what_shows_only_when_it_is_run_is_told_with_file_and_line() {
         ("linux-2.6.32", "linux-2.6.33", "the nearest are linux-2.6.32 and linux-3.10"),
         ("\"run\": 1000", "\"rum\": 1000", "e.toml:10: workload.inline:"),
         ("'hog-*'", "'hig-*'", "e.toml:17: metrics.share.value: cfs at n=2: no task is named 'hig-*'"),
+        (
+            "max(run_s['hog-*'])",
+            "idle_s[window=0]",
+            "cfs at n=2: idleness has windows only where the file gives their width",
+        ),
         ("inline = '", "file = 'gone.json' #", "workload.file: there is no file gone.json"),
         ("duration = \"1s\"", "", "never ends"),
         ("metric = \"share\"", "metric = \"share[n=7]\"", "expectations[0]: \"share\" was run at no such point"),

@@ -1,20 +1,49 @@
 //! How long CPUs are left idle at a time, and what wakes them: tasks, and under kernels without `NO_HZ` the tick.
 
+use crate::series::MOST_FIXED;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Observer, Occupant, row};
+use std::collections::BTreeMap;
 
 /// Each octave has so many buckets of equal width: periods of idleness are told apart to within 1.6%.
 const SUB: u32 = 64;
 
-/// Periods of idleness, by length.
+/// Periods of idleness by length: how many there were and how long they were together, by the bucket of their length.
+#[derive(Clone, Debug, Default)]
+pub struct IdlePeriods(BTreeMap<usize, (u64, Nanos)>);
+
+impl IdlePeriods {
+    /// Time in periods of at least `length`.
+    #[must_use]
+    pub fn at_least(&self, length: Nanos) -> Nanos {
+        self.0.range(bucket(length)..).map(|(_, (_, spent))| spent).sum()
+    }
+
+    /// How many periods of at least `length` there were.
+    #[must_use]
+    pub fn count(&self, length: Nanos) -> u64 {
+        self.0.range(bucket(length)..).map(|(_, (count, _))| count).sum()
+    }
+
+    fn add(&mut self, bucket: usize, count: u64, spent: Nanos) {
+        let (counted, all) = self.0.entry(bucket).or_default();
+        *counted += count;
+        *all += spent;
+    }
+}
+
+/// The idleness of all CPUs together.
 #[derive(Clone, Debug, Default)]
 pub struct Idle {
     /// The first tick and the time between two, where the tick comes to idle CPUs too.
     tick: Option<(Nanos, Nanos)>,
     /// Whether each CPU is idle.
     idle: Vec<bool>,
-    /// Periods and the time spent in them, by the bucket of their length.
-    periods: Vec<(u64, Nanos)>,
+    /// The width of the windows, where it is fixed.
+    width: Option<Nanos>,
+    windows: Vec<IdlePeriods>,
+    /// The periods of the whole run.
+    pub all: IdlePeriods,
     /// Times that an idle CPU was given a task.
     pub by_task: u64,
     /// Times that the tick came to an idle CPU.
@@ -35,45 +64,48 @@ impl Observer for Idle {
 }
 
 impl Idle {
-    /// `tick`: the first and the time between two, if they come to idle CPUs.
-    pub(crate) fn new(tick: Option<(Nanos, Nanos)>) -> Self {
-        Self { tick, ..Self::default() }
+    /// `tick`: the first and the time between two, if they come to idle CPUs; `width`: of the windows, if it is fixed.
+    pub(crate) fn new(tick: Option<(Nanos, Nanos)>, width: Option<Nanos>) -> Self {
+        Self { tick, width, ..Self::default() }
     }
 
-    /// Time that CPUs were idle in periods of at least `length`, all CPUs together.
+    /// The periods of a window, `None` where windows have no fixed width. A period that lasts from one window into
+    /// another has its time in both, and counts where it ends.
     #[must_use]
-    pub fn at_least(&self, length: Nanos) -> Nanos {
-        self.periods.iter().skip(bucket(length)).map(|(_, spent)| spent).sum()
-    }
-
-    /// How many periods of at least `length` there were.
-    #[must_use]
-    pub fn count(&self, length: Nanos) -> u64 {
-        self.periods.iter().skip(bucket(length)).map(|(count, _)| count).sum()
+    pub fn window(&self, window: u64) -> Option<IdlePeriods> {
+        self.width?;
+        Some(self.windows.get(window as usize).cloned().unwrap_or_default())
     }
 
     /// A period without a task, which the ticks in it cut up.
     fn period(&mut self, from: Nanos, to: Nanos) {
-        let Some((first, every)) = self.tick else { return self.spend(from, to, 1) };
+        let Some((first, every)) = self.tick else { return self.spend(from, to - from, 1) };
         let next = if from < first { first } else { first + ((from - first) / every + 1) * every };
         if next >= to {
-            return self.spend(from, to, 1);
+            return self.spend(from, to - from, 1);
         }
         let more = (to - 1 - next) / every;
         self.by_tick += more + 1;
-        self.spend(from, next, 1);
-        self.spend(0, every, more);
-        self.spend(next + more * every, to, 1);
+        self.spend(from, next - from, 1);
+        self.spend(next, every, more);
+        let last = next + more * every;
+        self.spend(last, to - last, 1);
     }
 
-    fn spend(&mut self, from: Nanos, to: Nanos, times: u64) {
-        if to > from && times > 0 {
-            let at = bucket(to - from);
-            if self.periods.len() <= at {
-                self.periods.resize(at + 1, (0, 0));
-            }
-            self.periods[at].0 += times;
-            self.periods[at].1 += (to - from) * times;
+    /// Periods of one length, one after another.
+    fn spend(&mut self, from: Nanos, length: Nanos, times: u64) {
+        if length == 0 || times == 0 {
+            return;
+        }
+        let bucket = bucket(length);
+        self.all.add(bucket, times, length * times);
+        let Some(width) = self.width else { return };
+        let (mut at, end) = (from, (from + length * times).min(width.saturating_mul(MOST_FIXED)));
+        while at < end {
+            let to = end.min((at / width + 1) * width);
+            let ended = (to - from) / length - (at - from) / length;
+            row(&mut self.windows, (at / width) as u32).add(bucket, ended, to - at);
+            at = to;
         }
     }
 }
@@ -98,36 +130,51 @@ mod tests {
 
     #[test]
     fn without_ticks_a_period_lasts_until_a_task_comes() {
-        let mut idle = Idle::new(None);
+        let mut idle = Idle::new(None, None);
         rest(&mut idle, 0, 0, 900_000);
         // These last until the end, or until events are lost.
         idle.span(0, Occupant::Idle, 1_000_000, 5_000_000);
         idle.span(1, Occupant::Idle, 0, 5_000_000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 0));
-        assert_eq!(idle.at_least(0), 900_000 + 4_000_000 + 5_000_000);
-        assert_eq!(idle.at_least(1_000_000), 9_000_000);
-        assert_eq!(idle.at_least(6_000_000), 0);
+        assert_eq!(idle.all.at_least(0), 900_000 + 4_000_000 + 5_000_000);
+        assert_eq!(idle.all.at_least(1_000_000), 9_000_000);
+        assert_eq!(idle.all.at_least(6_000_000), 0);
     }
 
     #[test]
     fn ticks_cut_idleness_up() {
-        let mut idle = Idle::new(Some((1_000_000, 1_000_000)));
+        let mut idle = Idle::new(Some((1_000_000, 1_000_000)), None);
         // Ticks at 1, 2, 3 and 4 ms come to the idle CPU; at 5 ms the task is there.
         rest(&mut idle, 0, 0, 4_500_000);
         idle.span(0, Occupant::Idle, 5_200_000, 5_800_000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 4));
-        assert_eq!(idle.at_least(990_000), 4_000_000);
-        assert_eq!(idle.at_least(550_000), 4_600_000);
-        assert_eq!(idle.at_least(0), 5_100_000);
-        assert_eq!((idle.count(990_000), idle.count(0)), (4, 6));
+        assert_eq!(idle.all.at_least(990_000), 4_000_000);
+        assert_eq!(idle.all.at_least(550_000), 4_600_000);
+        assert_eq!(idle.all.at_least(0), 5_100_000);
+        assert_eq!((idle.all.count(990_000), idle.all.count(0)), (4, 6));
     }
 
     #[test]
     fn a_tick_and_a_task_at_one_time_wake_once() {
-        let mut idle = Idle::new(Some((1000, 1000)));
+        let mut idle = Idle::new(Some((1000, 1000)), None);
         rest(&mut idle, 0, 0, 3000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 2));
-        assert_eq!(idle.at_least(0), 3000);
+        assert_eq!(idle.all.at_least(0), 3000);
+    }
+
+    #[test]
+    fn windows_have_the_time_of_periods_and_count_those_that_end_in_them() {
+        let mut idle = Idle::new(None, Some(1000));
+        idle.span(0, Occupant::Idle, 200, 400);
+        idle.span(0, Occupant::Idle, 700, 2500);
+        let of = |window| idle.window(window).map(|w| (w.at_least(0), w.at_least(1000), w.count(0)));
+        assert_eq!([0, 1, 2, 3].map(of), [(500, 300, 1), (1000, 1000, 0), (500, 500, 1), (0, 0, 0)].map(Some));
+        let mut ticking = Idle::new(Some((100, 100)), Some(250));
+        rest(&mut ticking, 0, 50, 620);
+        let of = |window| ticking.window(window).map(|w| (w.at_least(0), w.count(0)));
+        // Periods end at 100 and 200, at 300, 400 and 500, and at 600 and 620.
+        assert_eq!([0, 1, 2].map(of), [(200, 2), (250, 3), (120, 2)].map(Some));
+        assert!(Idle::new(None, None).window(0).is_none());
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub use energy::Energy;
 pub use fairness::Fairness;
 pub use heatmap::{Heat, Heatmap};
 pub use histogram::{Histogram, Latency};
-pub use idle::Idle;
+pub use idle::{Idle, IdlePeriods};
 pub use interrupts::InterruptStats;
 pub use measures::Sums;
 pub use memory::MemoryStats;

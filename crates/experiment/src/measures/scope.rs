@@ -6,6 +6,7 @@ use crate::figures::{Run, TaskFigures};
 use crate::points::{Point, value_of};
 use crate::tables::Tables;
 use schedlab_base::{Nanos, fits};
+use schedlab_measure::IdlePeriods;
 use schedlab_measure::series::Track;
 
 /// The names that a metric's expression may use: measures of a run, the point's parameters, and tables.
@@ -35,10 +36,7 @@ impl Scope for RunScope<'_> {
         match measure.get {
             Get::Run(get) => Ok(Value::Number(get(self.run))),
             Get::CpuTime => self.cpu_time(selected),
-            Get::Idle(get) => {
-                let from = whole(selected, "from_us")?.unwrap_or(0).saturating_mul(1000);
-                Ok(Value::Number(get(&self.run.series.idle, from)))
-            }
+            Get::Idle(get) => self.idle(selected, get),
             Get::TaskTime(get) => {
                 let window = whole(selected, "window")?;
                 self.times(reference, window, get)
@@ -135,6 +133,17 @@ impl RunScope<'_> {
             Some(k) if (k as usize) < cpus.len() => Ok(Value::Number(time(k as usize))),
             Some(k) => Err(Problem::Wrong(format!("CPU {k} of {}", cpus.len()))),
         }
+    }
+
+    fn idle(&self, selected: &[Selected], get: fn(&IdlePeriods, Nanos) -> f64) -> Result<Value, Problem> {
+        let from = whole(selected, "from_us")?.unwrap_or(0).saturating_mul(1000);
+        let idle = &self.run.series.idle;
+        let Some(window) = whole(selected, "window")? else { return Ok(Value::Number(get(&idle.all, from))) };
+        self.uncut()?;
+        let periods = idle.window(window);
+        let fixed =
+            || Problem::Wrong("idleness has windows only where the file gives their width: window = \"1s\"".into());
+        periods.map(|periods| Value::Number(get(&periods, from))).ok_or_else(fixed)
     }
 
     fn heat(&self, selected: &[Selected]) -> Result<Value, Problem> {
