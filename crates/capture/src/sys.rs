@@ -200,12 +200,16 @@ impl Signals {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 
-    /// Makes a command start with the original signal mask.
+    /// Makes a command start with the original signal mask, and end by SIGTERM when this process is killed.
     pub fn restore_in(&self, command: &mut Command) {
-        let before = self.before;
-        // SAFETY: `pthread_sigmask` is safe between fork and exec, and the set is the closure's own.
+        let (before, parent) = (self.before, std::process::id().cast_signed());
+        // SAFETY: these calls are safe between fork and exec, and the set is the closure's own.
         unsafe {
             command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0);
+                if libc::getppid() != parent {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) {
                     0 => Ok(()),
                     failed => Err(io::Error::from_raw_os_error(failed)),

@@ -198,6 +198,27 @@ fn a_killed_recorder_leaves_a_readable_file_and_no_instance() {
 }
 
 #[test]
+fn a_killed_recorder_ends_its_command() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    let mut child = start(&file, &["--", "sleep", "61"]);
+    wait_for_bytes(&file);
+    let sleeps = || {
+        let found = Command::new("pgrep").args(["-fx", "sleep 61"]).output().unwrap();
+        String::from_utf8(found.stdout).unwrap()
+    };
+    assert_ne!(sleeps(), "");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while !sleeps().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(10), "the command goes on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn a_stopped_recorder_marks_what_it_lost() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();
