@@ -2,7 +2,7 @@
 //! one is complete, devices and FIFOs are written to in place, and only files that this run created are removed.
 
 use crate::ui::Ui;
-use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, access, linkat};
 use schedlab_base::{Error, Result};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -49,7 +49,7 @@ impl Target {
     /// reader.
     ///
     /// # Errors
-    /// When the name exists and `force` is not set, or it cannot be written.
+    /// When the name exists and `force` is not set, or nothing can be written there.
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
         if path == Path::new("-") {
@@ -73,6 +73,13 @@ impl Target {
             // Any other problem with the name shows when the file is created.
             Err(_) => Place::New,
         };
+        // What a long run has found must not be lost because its folder is missing or read-only.
+        let folder = match &place {
+            Place::New => Some(folder_of(path)),
+            Place::Existing(name, _) => Some(folder_of(name)),
+            Place::Special(_) => None,
+        };
+        folder.map_or(Ok(()), |folder| access(folder, Access::WRITE_OK)).map_err(|e| cannot_create(path, &e.into()))?;
         Ok(Self { path: path.to_owned(), place, force })
     }
 
@@ -137,10 +144,9 @@ impl Draft {
     /// Creates a draft without a name in the folder of its final name. Where the file system or a missing /proc does
     /// not allow that, it has a name.
     fn unnamed(path: &Path, name: PathBuf, like: Option<&Metadata>, force: bool) -> Result<(Self, File)> {
-        let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::TMPFILE.bits().cast_signed();
         let mode = if like.is_some() { 0o600 } else { 0o666 };
-        match OpenOptions::new().write(true).custom_flags(flags).mode(mode).open(folder) {
+        match OpenOptions::new().write(true).custom_flags(flags).mode(mode).open(folder_of(&name)) {
             Ok(file) if own_path(&file).exists() => {
                 like.inspect(|like| resemble(&file, like));
                 let made = Some(file.try_clone().map_err(|e| cannot_create(path, &e))?);
@@ -276,6 +282,11 @@ fn cannot_create(path: &Path, error: &io::Error) -> Error {
     }
 }
 
+/// The folder that a file of this name is in.
+fn folder_of(name: &Path) -> &Path {
+    name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,6 +320,16 @@ mod tests {
             assert_eq!(seen.unwrap(), usize::from(force));
             assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files(folder.path())), (text, 1));
         }
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_found_out_before_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = |path: &Path| Target::new(path, false).err().map(|e| e.to_string());
+        let missing = message(&folder.path().join("missing/t"));
+        assert!(missing.is_some_and(|m| m.contains("missing/t: cannot be created: No such file")));
+        assert_eq!(message(&folder.path().join("t")), None);
+        assert_eq!(message(Path::new("t")), None);
     }
 
     #[test]
