@@ -120,8 +120,11 @@ impl Job<'_> {
         Ok((results, fingerprint))
     }
 
-    /// What a backend cannot run is a mistake in the file, unless this machine does not permit it.
+    /// What a backend cannot run is a mistake in the file, unless this machine does not permit it or failed meanwhile.
     fn does_not_run(&self, why: Error) -> Error {
+        if why.kind() == ErrorKind::System {
+            return why;
+        }
         let what = format!("{} does not run: {why}", self.name(self.points[0]));
         match why.kind() {
             ErrorKind::NotPermitted => Error::not_permitted(format!("{}: {what}", self.experiment.file.id)),
