@@ -2,13 +2,14 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up and calls cost there, which loads of their own show (`WAKE_UPS`, `CALLS`). Of
-//! each run it is given when and where each task of the load began (`start`), what ran beside them (`others`), and
-//! nothing else.
+//! machine, and what a wake-up and calls cost there, which loads of their own show (`WAKE_UPS`, `CALLS`). Of each run
+//! it is given when and where each task of the load began (`start`), what ran beside them (`others`), by how much
+//! bursts were too long where the CPUs of a guest share a clock (`lengths`), and nothing else.
 
 mod calls;
 mod figures;
 mod judged;
+mod lengths;
 mod loads;
 mod others;
 mod start;
@@ -22,6 +23,7 @@ use crate::backend::vm::ONE_CLOCK;
 use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
+use lengths::{Longer, lengthened};
 use loads::{CALLS, LOADS, Subject, WAKE_UPS};
 use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
@@ -190,7 +192,10 @@ fn calibrated(
     if remote != other.machine.costs.idle_exit_ns {
         costs.remote_idle_exit_ns = remote;
     }
-    (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
+    // Where the lengths of bursts are taken from each run, calls are in them.
+    if !shares_clock(kernel, machine) {
+        (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
+    }
     if kernel.smt_is_free() && machine.threads() > 1 {
         costs.smt_loss_percent = 0;
     }
@@ -252,11 +257,12 @@ fn both(
     let ran = |at: usize| -> Result<(Figures, Workload)> {
         let recording = kernel.recording(&asked[at])?;
         let others = others::of(&recording, setup.machine.costs.smt_loss_percent)?;
+        let longer = if shares_clock(kernel, machine) { lengths::of(&recording)? } else { Longer::new() };
         let mut figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
         let (begun, moved) = begun_as(&asked[at].workload, &figures.starts);
         figures.all.migrations -= f64::from(moved);
         tell(at);
-        Ok((figures, others::beside(begun, &others)))
+        Ok((figures, others::beside(lengthened(begun, &longer), &others)))
     };
     let every: Vec<usize> = (0..asked.len()).collect();
     let real = on_threads(&every, kernel.at_once(question.threads), &ran, &|| {})?;

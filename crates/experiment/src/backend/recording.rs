@@ -4,7 +4,7 @@ use super::from_zero::FromZero;
 use super::{Backend, Outcome, Request};
 use schedlab_base::{Error, Nanos, Result, Sink, Tid};
 use schedlab_capture::Recorded;
-use schedlab_live::Execution;
+use schedlab_live::{Bursts, Execution};
 use schedlab_trace::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,6 +39,8 @@ pub struct Recording {
     file: Unnamed,
     /// The tasks of the workload; the recording has all tasks of the machine.
     pub own: BTreeSet<Tid>,
+    /// What each of them says that it computed.
+    pub bursts: BTreeMap<Tid, Bursts>,
     /// How long it took.
     pub end: Nanos,
     /// Remarks.
@@ -55,7 +57,8 @@ impl Recording {
             notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
         }
         let own = execution.tasks.iter().map(|task| task.tid).collect();
-        Self { file, own, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }
+        let bursts = execution.tasks.iter().map(|task| (task.tid, task.bursts.clone())).collect();
+        Self { file, own, bursts, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }
     }
 
     /// The trace, to be read.

@@ -8,7 +8,7 @@ use schedlab_measure::intervals::{Interval, Table};
 use schedlab_measure::lanes::Doing;
 
 /// So many bursts at least show it.
-const FEWEST: usize = 16;
+pub(super) const FEWEST: usize = 16;
 
 /// Both, in this order, as the calibration's recording shows them in the median; 0 where too few bursts do.
 pub(super) fn medians(table: &Table) -> (Nanos, Nanos) {
