@@ -92,7 +92,8 @@ mod tests {
     #[test]
     fn bursts_are_longer_by_what_a_task_computed_beyond_what_it_was_to() {
         let of = |rounds: u64, then| {
-            let bursts = Bursts { count: rounds, wanted_us: 250.0 * rounds as f64, ..Bursts::default() };
+            let mut bursts = Bursts::default();
+            (bursts.count, bursts.wanted_us) = (rounds, 250.0 * rounds as f64);
             let table = table(rounds, then);
             let slot = (0..).zip(&table.tasks).find(|(_, task)| task.tid == 7).unwrap().0;
             longer(&table, slot, &bursts)
