@@ -1,9 +1,10 @@
-//! Tasks that yield their CPU. A trace shows a task that yields leaving its CPU runnable, as one that is preempted does.
+//! Tasks that yield their CPU. A trace shows a task that yields leaving its CPU runnable, as one that is preempted
+//! does.
 //!
 //! A task is preempted when another one joins its queue, or at a tick, when its turn is over. So a task that leaves its
 //! CPU runnable though none has joined the queue since it got there, and several times between two ticks, yields. Two
-//! things look the same: a task that has used up its group's quota or its own runtime, and one that makes way for a task
-//! of a higher class whose throttling is over. They do not count. Where the trace lacks wake-ups nothing shows.
+//! things look the same: a task that has used up its group's quota or its own runtime, and one that makes way for a
+//! task of a higher class whose throttling is over. They do not count. Where the trace lacks wake-ups nothing shows.
 //!
 //! A task that yields while it is alone goes on at once, which no trace shows.
 
