@@ -1,6 +1,5 @@
 //! How long CPUs are left idle at a time, and what wakes them: tasks, and under kernels without `NO_HZ` the tick.
 
-use crate::series::MOST_FIXED;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Observer, Occupant, row};
 use std::collections::BTreeMap;
@@ -39,8 +38,8 @@ pub struct Idle {
     tick: Option<(Nanos, Nanos)>,
     /// Whether each CPU is idle.
     idle: Vec<bool>,
-    /// The width of the windows, where it is fixed.
-    width: Option<Nanos>,
+    /// The width of the windows, where it is fixed, and until when there are any.
+    fixed: Option<(Nanos, Nanos)>,
     windows: Vec<IdlePeriods>,
     /// The periods of the whole run.
     pub all: IdlePeriods,
@@ -64,16 +63,17 @@ impl Observer for Idle {
 }
 
 impl Idle {
-    /// `tick`: the first and the time between two, if they come to idle CPUs; `width`: of the windows, if it is fixed.
-    pub(crate) fn new(tick: Option<(Nanos, Nanos)>, width: Option<Nanos>) -> Self {
-        Self { tick, width, ..Self::default() }
+    /// `tick`: the first and the time between two, if they come to idle CPUs; `fixed`: the width of the windows, if it
+    /// is, and until when there are any.
+    pub(crate) fn new(tick: Option<(Nanos, Nanos)>, fixed: Option<(Nanos, Nanos)>) -> Self {
+        Self { tick, fixed, ..Self::default() }
     }
 
     /// The periods of a window, `None` where windows have no fixed width. A period that lasts from one window into
     /// another has its time in both, and counts where it ends.
     #[must_use]
     pub fn window(&self, window: u64) -> Option<IdlePeriods> {
-        self.width?;
+        self.fixed?;
         Some(self.windows.get(window as usize).cloned().unwrap_or_default())
     }
 
@@ -99,8 +99,8 @@ impl Idle {
         }
         let bucket = bucket(length);
         self.all.add(bucket, times, length * times);
-        let Some(width) = self.width else { return };
-        let (mut at, end) = (from, (from + length * times).min(width.saturating_mul(MOST_FIXED)));
+        let Some((width, until)) = self.fixed else { return };
+        let (mut at, end) = (from, (from + length * times).min(until));
         while at < end {
             let to = end.min((at / width + 1) * width);
             let ended = (to - from) / length - (at - from) / length;
@@ -164,12 +164,12 @@ mod tests {
 
     #[test]
     fn windows_have_the_time_of_periods_and_count_those_that_end_in_them() {
-        let mut idle = Idle::new(None, Some(1000));
+        let mut idle = Idle::new(None, Some((1000, Nanos::MAX)));
         idle.span(0, Occupant::Idle, 200, 400);
         idle.span(0, Occupant::Idle, 700, 2500);
         let of = |window| idle.window(window).map(|w| (w.at_least(0), w.at_least(1000), w.count(0)));
         assert_eq!([0, 1, 2, 3].map(of), [(500, 300, 1), (1000, 1000, 0), (500, 500, 1), (0, 0, 0)].map(Some));
-        let mut ticking = Idle::new(Some((100, 100)), Some(250));
+        let mut ticking = Idle::new(Some((100, 100)), Some((250, Nanos::MAX)));
         rest(&mut ticking, 0, 50, 620);
         let of = |window| ticking.window(window).map(|w| (w.at_least(0), w.count(0)));
         // Periods end at 100 and 200, at 300, 400 and 500, and at 600 and 620.

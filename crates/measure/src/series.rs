@@ -79,7 +79,7 @@ impl Series {
             tasks: Vec::new(),
             cpus: vec![Track::default(); cpus],
             latency: Box::new([0; 48]),
-            idle: Idle::new(None, width),
+            idle: Idle::new(None, windows(width)),
             energy: None,
             end: 0,
             cut: false,
@@ -101,7 +101,7 @@ impl Series {
     /// The tick comes to idle CPUs too: when first, and how far apart.
     #[must_use]
     pub fn with_idle_ticks(mut self, tick: Option<(Nanos, Nanos)>) -> Self {
-        self.idle = Idle::new(tick, self.fixed.then_some(self.width));
+        self.idle = Idle::new(tick, windows(self.fixed.then_some(self.width)));
         self
     }
 
@@ -217,6 +217,11 @@ impl Observer for Series {
         }
         self.places.pages(tgid, from, to, pages, now);
     }
+}
+
+/// The width of windows that was asked for, and until when there are any.
+fn windows(width: Option<Nanos>) -> Option<(Nanos, Nanos)> {
+    width.map(|width| (width.max(1), width.max(1).saturating_mul(MOST_FIXED)))
 }
 
 /// So many parts of a time, of so many.
