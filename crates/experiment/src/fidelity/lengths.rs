@@ -65,7 +65,7 @@ mod tests {
     use schedlab_workload::Amount;
     use std::path::Path;
 
-    /// A task that computes for 300 us and sleeps, `rounds` times, and then computes until the trace ends.
+    /// A task that computes for 300 us and sleeps, `rounds` times, and then computes for as long as this or sleeps on.
     fn table(rounds: u64, then: Nanos) -> Table {
         let mut intervals = Intervals::new(&Meta::default());
         intervals.name(&NameRecord { time: 0, tid: 7, comm: "t".to_owned(), tgid: None, cgroup: None });
@@ -86,6 +86,7 @@ mod tests {
             let at = rounds * 1_000_000;
             intervals.events(&[switch(at, 0, TaskState::Runnable, 7), switch(at + then, 7, TaskState::Runnable, 0)]);
         }
+        intervals.lasts((rounds + 1) * 1_000_000);
         intervals.finish()
     }
 
