@@ -7,7 +7,7 @@ use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TUNABLES: &[&[Tunable]] =
-    &[&joined::<{ count(linux_3_18::TUNABLES) }>(linux_3_18::TUNABLES), &[classes::PUSH_IPI.tunable]];
+    &[&joined::<{ count(linux_3_18::TUNABLES) }>(linux_3_18::TUNABLES), &[classes::push_ipi(true)]];
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",

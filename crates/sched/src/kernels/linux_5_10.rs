@@ -38,7 +38,7 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &LOADS,
-    &[HRTICK.tunable, DOUBLE_TICK.tunable, classes::share(false), classes::PUSH_IPI.tunable],
+    &[HRTICK.tunable, DOUBLE_TICK.tunable, classes::share(false), classes::push_ipi(true)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
     &SEARCH_5_10,

@@ -40,7 +40,7 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &LOADS,
-    &[HRTICK.tunable, HRTICK_DL.tunable, DOUBLE_TICK.tunable, classes::share(false), classes::PUSH_IPI.tunable],
+    &[HRTICK.tunable, HRTICK_DL.tunable, DOUBLE_TICK.tunable, classes::share(false), classes::push_ipi(true)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
     &FAST_UP,

@@ -55,7 +55,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &[fair::NEXT_BUDDY.tunable, fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(false), PICK_BUDDY.tunable],
     &BALANCE,
     &LOADS,
-    &[HRTICK.tunable, HRTICK_DL.tunable, classes::PUSH_IPI.tunable],
+    &[HRTICK.tunable, HRTICK_DL.tunable, classes::push_ipi(false)],
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
     &SEARCH,

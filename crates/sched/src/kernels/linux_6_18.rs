@@ -35,7 +35,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &NEWIDLE,
     &BALANCE,
     &LOADS,
-    &[HRTICK.tunable, HRTICK_DL.tunable, TTWU_QUEUE.tunable, classes::PUSH_IPI.tunable],
+    &[HRTICK.tunable, HRTICK_DL.tunable, TTWU_QUEUE.tunable, classes::push_ipi(true)],
     &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
 ];
