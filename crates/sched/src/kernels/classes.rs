@@ -46,9 +46,9 @@ pub(super) const fn share(on: bool) -> Tunable {
 const PUSH_IPI: Handle<bool> =
     Handle::switch("RT_PUSH_IPI", true, "a CPU that would pull real-time tasks has the others push");
 
-/// Whether CPUs have others push ("sched/rt: Use IPI to trigger RT task push migration instead of pulling", 4.1); and by
-/// default until dd29c017aed6 ("sched/rt: Have RT_PUSH_IPI be default off for non PREEMPT_RT"), which the stable trees
-/// took over: 6.1.192 and 6.12.117 have it.
+/// Whether CPUs have others push ("sched/rt: Use IPI to trigger RT task push migration instead of pulling", 4.1); and
+/// by default until dd29c017aed6 ("sched/rt: Have RT_PUSH_IPI be default off for non PREEMPT_RT"), which the stable
+/// trees took over: 6.1.192 and 6.12.117 have it.
 pub(super) const fn push_ipi(on: bool) -> Tunable {
     PUSH_IPI.switched(on)
 }
