@@ -35,7 +35,7 @@ impl IdlePeriods {
 #[derive(Clone, Debug, Default)]
 pub struct Idle {
     /// The first tick and the time between two, where the tick comes to idle CPUs too.
-    tick: Option<(Nanos, Nanos)>,
+    pub(crate) tick: Option<(Nanos, Nanos)>,
     /// Whether each CPU is idle.
     idle: Vec<bool>,
     /// The width of the windows, where it is fixed, and until when there are any.
@@ -63,10 +63,9 @@ impl Observer for Idle {
 }
 
 impl Idle {
-    /// `tick`: the first and the time between two, if they come to idle CPUs; `fixed`: the width of the windows, if it
-    /// is, and until when there are any.
-    pub(crate) fn new(tick: Option<(Nanos, Nanos)>, fixed: Option<(Nanos, Nanos)>) -> Self {
-        Self { tick, fixed, ..Self::default() }
+    /// `fixed`: the width of the windows, if it is, and until when there are any.
+    pub(crate) fn new(fixed: Option<(Nanos, Nanos)>) -> Self {
+        Self { fixed, ..Self::default() }
     }
 
     /// The periods of a window, `None` where windows have no fixed width. A period that lasts from one window into
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn without_ticks_a_period_lasts_until_a_task_comes() {
-        let mut idle = Idle::new(None, None);
+        let mut idle = Idle::default();
         rest(&mut idle, 0, 0, 900_000);
         // These last until the end, or until events are lost.
         idle.span(0, Occupant::Idle, 1_000_000, 5_000_000);
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn ticks_cut_idleness_up() {
-        let mut idle = Idle::new(Some((1_000_000, 1_000_000)), None);
+        let mut idle = Idle { tick: Some((1_000_000, 1_000_000)), ..Idle::default() };
         // Ticks at 1, 2, 3 and 4 ms come to the idle CPU; at 5 ms the task is there.
         rest(&mut idle, 0, 0, 4_500_000);
         idle.span(0, Occupant::Idle, 5_200_000, 5_800_000);
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_tick_and_a_task_at_one_time_wake_once() {
-        let mut idle = Idle::new(Some((1000, 1000)), None);
+        let mut idle = Idle { tick: Some((1000, 1000)), ..Idle::default() };
         rest(&mut idle, 0, 0, 3000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 2));
         assert_eq!(idle.all.at_least(0), 3000);
@@ -164,17 +163,17 @@ mod tests {
 
     #[test]
     fn windows_have_the_time_of_periods_and_count_those_that_end_in_them() {
-        let mut idle = Idle::new(None, Some((1000, Nanos::MAX)));
+        let mut idle = Idle::new(Some((1000, Nanos::MAX)));
         idle.span(0, Occupant::Idle, 200, 400);
         idle.span(0, Occupant::Idle, 700, 2500);
         let of = |window| idle.window(window).map(|w| (w.at_least(0), w.at_least(1000), w.count(0)));
         assert_eq!([0, 1, 2, 3].map(of), [(500, 300, 1), (1000, 1000, 0), (500, 500, 1), (0, 0, 0)].map(Some));
-        let mut ticking = Idle::new(Some((100, 100)), Some((250, Nanos::MAX)));
+        let mut ticking = Idle { tick: Some((100, 100)), ..Idle::new(Some((250, Nanos::MAX))) };
         rest(&mut ticking, 0, 50, 620);
         let of = |window| ticking.window(window).map(|w| (w.at_least(0), w.count(0)));
         // Periods end at 100 and 200, at 300, 400 and 500, and at 600 and 620.
         assert_eq!([0, 1, 2].map(of), [(200, 2), (250, 3), (120, 2)].map(Some));
-        assert!(Idle::new(None, None).window(0).is_none());
+        assert!(Idle::default().window(0).is_none());
     }
 
     #[test]

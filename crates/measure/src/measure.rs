@@ -18,10 +18,10 @@ pub(crate) trait Measure: Default {
     /// The task waited, or one waited for the CPU. `finished`: the wait ended before the trace did.
     #[inline]
     fn waited(&mut self, _time: Nanos, _finished: bool) {}
-    /// The task, which had been waiting, got a CPU, or one of many CPUs was got by such a task.
+    /// The task, which had been waiting, got a CPU; or such a task got this CPU, one of many.
     #[inline]
     fn served(&mut self, _delay: &Delay) {}
-    /// One of few CPUs was got by a task that had been waiting: what is kept of them is at hand.
+    /// A task that had been waiting got this CPU, one of few: what is kept of few CPUs is in the processor's caches.
     #[inline]
     fn taken(&mut self, delay: &Delay) {
         self.served(delay);

@@ -78,16 +78,16 @@ measures! {
     /// Time runnable, but not running.
     wait: wait_time::Wait => WaitFigures;
     /// Switches in and out.
-    switches: switches::Switches => SwitchFigures;
+    switches: switches::SwitchFigures => SwitchFigures;
     /// Moves between CPUs.
-    moves: migrations::Moves => MigrationFigures;
+    moves: migrations::MigrationFigures => MigrationFigures;
     /// From wake-ups, and from becoming runnable, to running.
     latency: latency::Waits => LatencyFigures;
 }
 
 const _: () = assert!(size_of::<All>() == 64);
 
-/// What is kept of so many CPUs is at hand whenever it is needed; of more, it is as cold as that of tasks.
+/// With more CPUs than this, what is kept of them is no longer in the processor's caches when it is needed.
 const FEW_CPUS: usize = 256;
 
 /// What is kept of a CPU alone.

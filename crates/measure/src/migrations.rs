@@ -10,11 +10,8 @@ pub struct MigrationFigures {
     pub migrations: u64,
 }
 
-/// The measure: its own figures.
-pub(crate) type Moves = MigrationFigures;
-
-impl Measure for Moves {
-    type Figures = MigrationFigures;
+impl Measure for MigrationFigures {
+    type Figures = Self;
 
     #[inline]
     fn moved(&mut self) {

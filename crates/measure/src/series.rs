@@ -74,12 +74,13 @@ impl Series {
     /// An empty one over `cpus` CPUs; `width` fixes the windows.
     #[must_use]
     pub fn new(cpus: usize, width: Option<Nanos>) -> Self {
+        let width = width.map(|width| width.max(1));
         Self {
-            width: width.unwrap_or(FIRST_WIDTH).max(1),
+            width: width.unwrap_or(FIRST_WIDTH),
             tasks: Vec::new(),
             cpus: vec![Track::default(); cpus],
             latency: Box::new([0; 48]),
-            idle: Idle::new(None, windows(width)),
+            idle: Idle::new(width.map(|width| (width, width.saturating_mul(MOST_FIXED)))),
             energy: None,
             end: 0,
             cut: false,
@@ -101,7 +102,7 @@ impl Series {
     /// The tick comes to idle CPUs too: when first, and how far apart.
     #[must_use]
     pub fn with_idle_ticks(mut self, tick: Option<(Nanos, Nanos)>) -> Self {
-        self.idle = Idle::new(tick, windows(self.fixed.then_some(self.width)));
+        self.idle.tick = tick;
         self
     }
 
@@ -217,11 +218,6 @@ impl Observer for Series {
         }
         self.places.pages(tgid, from, to, pages, now);
     }
-}
-
-/// The width of windows that was asked for, and until when there are any.
-fn windows(width: Option<Nanos>) -> Option<(Nanos, Nanos)> {
-    width.map(|width| (width.max(1), width.max(1).saturating_mul(MOST_FIXED)))
 }
 
 /// So many parts of a time, of so many.

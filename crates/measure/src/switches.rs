@@ -17,11 +17,8 @@ pub struct SwitchFigures {
     pub involuntary: u64,
 }
 
-/// The measure: its own figures.
-pub(crate) type Switches = SwitchFigures;
-
-impl Measure for Switches {
-    type Figures = SwitchFigures;
+impl Measure for SwitchFigures {
+    type Figures = Self;
 
     #[inline]
     fn started(&mut self) {

@@ -37,9 +37,7 @@ impl Unnamed {
 /// A run of a real kernel.
 pub struct Recording {
     file: Unnamed,
-    /// The tasks of the workload; the recording has all tasks of the machine.
-    pub own: BTreeSet<Tid>,
-    /// What each of them says that it computed.
+    /// What each task of the workload says that it computed; the recording has all tasks of the machine.
     pub bursts: BTreeMap<Tid, Bursts>,
     /// How long it took.
     pub end: Nanos,
@@ -56,9 +54,13 @@ impl Recording {
         if recorded.lost > 0 {
             notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
         }
-        let own = execution.tasks.iter().map(|task| task.tid).collect();
         let bursts = execution.tasks.iter().map(|task| (task.tid, task.bursts.clone())).collect();
-        Self { file, own, bursts, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }
+        Self { file, bursts, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }
+    }
+
+    /// The tasks of the workload.
+    pub fn own(&self) -> BTreeSet<Tid> {
+        self.bursts.keys().copied().collect()
     }
 
     /// The trace, to be read.
@@ -75,8 +77,9 @@ impl Recording {
     /// When the trace cannot be read.
     pub fn replay(self, sink: &mut dyn Sink) -> Result<Outcome> {
         replay(&mut *self.open()?, sink)?;
-        let tasks = self.own.len() as u32;
-        let Self { end, own, notes, tunables, taken, .. } = self;
+        let own = self.own();
+        let tasks = own.len() as u32;
+        let Self { end, notes, tunables, taken, .. } = self;
         Ok(Outcome { end, tasks, tunables, notes, own: Some(own), taken })
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn of(recording: &Recording, smt_loss: u64) -> Result<Workload> {
     let mut chooser = Chooser::new(source.meta());
     source.run(&mut chooser)?;
     let mut source = recording.open()?;
-    let part = Part { tasks: Some(chooser.all_but(&recording.own)), ..Default::default() };
+    let part = Part { tasks: Some(chooser.all_but(&recording.own())), ..Default::default() };
     let mut builder = ModelBuilder::of_part(source.meta(), part).with_smt_loss(smt_loss);
     source.run(&mut builder)?;
     // A model of nothing is an error.
