@@ -31,6 +31,8 @@ pub(super) struct Runqueues {
     /// The tasks that each throttled queue has put aside, in the order in which they came; empty if none ever does.
     pub aside: Vec<Vec<EntityId>>,
     pub cpus: u32,
+    /// 2^64 / `cpus`, rounded up.
+    inverse: u64,
     /// The entity of task 0. Lower numbers are the groups' entities.
     pub first_task: u32,
     /// For each CPU, the number of runnable tasks of other classes, and of the real-time class among them.
@@ -60,6 +62,7 @@ impl Runqueues {
             spread: Spread::new(first_task),
             tasks: TaskLists::new(cpus),
             cpus,
+            inverse: (u64::MAX / u64::from(cpus)).wrapping_add(1),
             first_task,
             others: vec![0; cpus as usize],
             real_time: vec![0; cpus as usize],
@@ -120,7 +123,12 @@ impl Runqueues {
     /// The CPU of a queue.
     #[inline]
     pub fn cpu_of(&self, q: QueueId) -> CpuId {
-        if q < self.cpus { q } else { q % self.cpus }
+        if q < self.cpus {
+            return q;
+        }
+        // q % cpus without a division: D. Lemire, O. Kaser and N. Kurz, "Faster remainder by direct computation", 2019.
+        let fraction = self.inverse.wrapping_mul(u64::from(q));
+        ((u128::from(fraction) * u128::from(self.cpus)) >> 64) as CpuId
     }
 
     /// The group of a queue that is not a root queue.

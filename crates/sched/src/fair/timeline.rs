@@ -57,7 +57,6 @@ pub struct Timeline {
     /// The root of the tree; nil while it is a list.
     root: u32,
     leftmost: u32,
-    /// The last node of the list.
     rightmost: u32,
     len: u32,
     /// The key of the leftmost node. It stands here so that a queue's first virtual time is known without its entity.
@@ -141,15 +140,9 @@ impl Timeline {
     }
 
     /// The last node, if any.
-    pub fn last(&self, arena: &Arena) -> Option<TaskId> {
-        if self.root == NIL {
-            return (self.rightmost != NIL).then_some(self.rightmost);
-        }
-        let mut i = self.root;
-        while arena.at(i).right != NIL {
-            i = arena.at(i).right;
-        }
-        Some(i)
+    #[inline]
+    pub fn last(&self) -> Option<TaskId> {
+        (self.rightmost != NIL).then_some(self.rightmost)
     }
 
     /// The first node in key order whose value satisfies `holds`. If `holds` is true for a value, it must be true for

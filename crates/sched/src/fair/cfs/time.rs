@@ -86,7 +86,7 @@ impl Fair<Cfs> {
         if self.d.rules.features.tree_avg {
             // The kernel adds the two and halves the sum, which is wrong as long as `min_vruntime` has not passed 0, in
             // the first millisecond after it has booted. Here a load can begin in it.
-            let last = queue.tree.last(&self.rqs.arena).map_or(min, |last| self.rqs.entities[last as usize].vruntime);
+            let last = queue.tree.last().map_or(min, |last| self.rqs.entities[last as usize].vruntime);
             return min.wrapping_add_signed((last.wrapping_sub(min) as i64) >> 1);
         }
         let (mut others, mut load) = (queue.nr_queued, queue.load);
@@ -179,7 +179,7 @@ impl Fair<Cfs> {
 
     /// Places the running entity just behind the last one, by raising its virtual runtime beyond what it has used.
     pub(super) fn go_last(&mut self, q: QueueId, e: EntityId) {
-        let Some(last) = self.rqs.queues[q as usize].tree.last(&self.rqs.arena) else { return };
+        let Some(last) = self.rqs.queues[q as usize].tree.last() else { return };
         if self.ahead(e, last) <= 0 {
             self.rqs.entities[e as usize].vruntime = self.rqs.entities[last as usize].vruntime.wrapping_add(1);
         }

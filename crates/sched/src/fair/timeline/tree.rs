@@ -23,6 +23,16 @@ impl Arena {
         changed
     }
 
+    /// Takes a new value below `i` into the least values from `i` upwards.
+    fn lower_least(&mut self, mut i: u32, value: u64) {
+        if self.with_least() {
+            while i != NIL && before(value, self.at(i).least) {
+                self.at_mut(i).least = value;
+                i = self.at(i).parent;
+            }
+        }
+    }
+
     /// Recomputes the least values from `i` upwards, as far as they change.
     fn propagate(&mut self, mut i: u32) {
         if self.with_least() {
@@ -35,15 +45,10 @@ impl Arena {
 
 impl Timeline {
     pub(super) fn insert_into_tree(&mut self, arena: &mut Arena, p: TaskId, key: u64, value: u64) {
-        let (mut parent, mut i, mut leftmost, mut left) = (NIL, self.root, true, false);
-        while i != NIL {
-            parent = i;
-            let node = arena.at_mut(i);
-            node.least = min(node.least, value);
-            left = before(key, node.key);
-            leftmost &= left;
-            i = if left { node.left } else { node.right };
-        }
+        // Most join at the end.
+        let joins = self.rightmost != NIL && !before(key, arena.at(self.rightmost).key);
+        let (parent, left) = if joins { (self.rightmost, false) } else { self.descend(arena, key) };
+        arena.lower_least(parent, value);
         *arena.at_mut(p) = Node { key, value, least: value, parent, left: NIL, right: NIL, red: true };
         if parent == NIL {
             self.root = p;
@@ -52,10 +57,25 @@ impl Timeline {
         } else {
             arena.at_mut(parent).right = p;
         }
-        if leftmost {
+        if parent == NIL || (left && parent == self.leftmost) {
             (self.leftmost, self.first_key) = (p, key);
         }
+        if !left && parent == self.rightmost {
+            self.rightmost = p;
+        }
         self.mend_insert(arena, p);
+    }
+
+    /// The node below which a key belongs, and whether to its left.
+    fn descend(&self, arena: &Arena, key: u64) -> (u32, bool) {
+        let (mut parent, mut i, mut left) = (NIL, self.root, false);
+        while i != NIL {
+            parent = i;
+            let node = arena.at(i);
+            left = before(key, node.key);
+            i = if left { node.left } else { node.right };
+        }
+        (parent, left)
     }
 
     fn mend_insert(&mut self, arena: &mut Arena, mut i: u32) {
@@ -125,6 +145,9 @@ impl Timeline {
         if self.leftmost == p {
             self.leftmost = successor(arena, p);
             self.first_key = if self.leftmost == NIL { 0 } else { arena.at(self.leftmost).key };
+        }
+        if self.rightmost == p {
+            self.rightmost = predecessor_of_last(arena, p);
         }
         self.cut_out(arena, p);
         if self.len < SHORT && arena.search != Search::Least {
@@ -214,6 +237,19 @@ impl Timeline {
             arena.at_mut(i).red = false;
         }
     }
+}
+
+/// The node before `p`, the last of the tree.
+fn predecessor_of_last(arena: &Arena, p: u32) -> u32 {
+    let Node { left, parent, .. } = *arena.at(p);
+    if left == NIL {
+        return parent;
+    }
+    let mut i = left;
+    while arena.at(i).right != NIL {
+        i = arena.at(i).right;
+    }
+    i
 }
 
 /// The node after `p` in the tree.
