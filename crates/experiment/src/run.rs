@@ -4,7 +4,6 @@
 //! the number of threads. What is equal is run once: points whose parameters only the metrics name share a run, and
 //! where the second seed gives the same events as the first, the later ones are not run.
 
-mod fingerprint;
 mod measure;
 mod plan;
 

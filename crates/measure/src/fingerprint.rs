@@ -5,9 +5,15 @@ use schedlab_base::{Event, NameRecord, Payload, Sink};
 /// A sink that keeps a fingerprint of what happened when and where. Samples of run queues do not count, which only
 /// pictures ask for.
 #[derive(Debug, Default)]
-pub(super) struct Fingerprint(pub u64);
+pub struct Fingerprint(u64);
 
 impl Fingerprint {
+    /// The number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.0
+    }
+
     fn add(&mut self, number: u64) {
         self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
     }

@@ -11,6 +11,7 @@ mod conserve;
 pub mod delays;
 mod energy;
 mod fairness;
+mod fingerprint;
 pub mod heatmap;
 mod histogram;
 mod idle;
@@ -46,6 +47,7 @@ pub use conserve::{
 };
 pub use energy::Energy;
 pub use fairness::Fairness;
+pub use fingerprint::Fingerprint;
 pub use heatmap::{Heat, Heatmap};
 pub use histogram::{Histogram, Latency};
 pub use idle::{Idle, IdlePeriods};

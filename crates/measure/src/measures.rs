@@ -103,6 +103,8 @@ struct OfCpu {
 pub(crate) struct Measures {
     tasks: Vec<All>,
     cpus: Vec<OfCpu>,
+    /// Of the waits that ended only those after a wake-up are noted.
+    pub(crate) wakeups_alone: bool,
 }
 
 impl Measures {
@@ -172,6 +174,9 @@ impl Observer for Measures {
 
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
+        if self.wakeups_alone && delay.wakeup.is_none() {
+            return;
+        }
         let few = self.cpus.len() <= FEW_CPUS;
         let (of_task, of_cpu) = self.both(task, cpu);
         of_task.served(&delay);

@@ -64,6 +64,11 @@ impl Places {
         }
     }
 
+    /// Whether the trace has told of no memory.
+    pub(crate) fn are_unknown(&self) -> bool {
+        self.of.is_empty()
+    }
+
     /// The part of a process's memory that is on a node: pages there, and in all; none where it has none.
     pub(crate) fn part(&self, tgid: Tid, node: u32) -> Option<(u64, u64)> {
         let memory = self.of.get(&tgid)?;

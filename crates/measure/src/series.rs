@@ -63,6 +63,8 @@ pub struct Series {
     pub cut: bool,
     fixed: bool,
     values: usize,
+    /// The window in which time was last charged: its number, and when it begins.
+    latest: (u64, Nanos),
     /// The task on each CPU, and since when its time is not yet charged.
     current: Vec<Option<(Slot, Nanos)>>,
     /// The node of each CPU, and where the memory is.
@@ -86,6 +88,7 @@ impl Series {
             cut: false,
             fixed: width.is_some(),
             values: 0,
+            latest: (0, 0),
             current: vec![None; cpus],
             nodes: vec![0; cpus],
             places: Places::default(),
@@ -111,30 +114,41 @@ impl Series {
         if now <= since {
             return;
         }
-        if !self.fixed {
-            while (now - 1) / self.width >= MOST_FREE as u64 {
-                self.widen();
-            }
+        while !self.fixed && now > self.width.saturating_mul(MOST_FREE as u64) {
+            self.widen();
         }
-        let room = MOST_VALUES.saturating_sub(self.values);
-        let process = row(&mut self.tasks, task).process;
+        let room = MOST_VALUES.saturating_sub(self.values) / 2;
+        let span = self.span_of(since, now);
         for track in [row(&mut self.tasks, task), row(&mut self.cpus, cpu)] {
             track.run += now - since;
             let before = track.windows.len();
-            self.cut |= !charge(&mut track.windows, (self.width, before + room / 2), since, now, (1, 1));
+            self.cut |= !span.charge(&mut track.windows, before + room, (1, 1));
             self.values += track.windows.len() - before;
         }
-        if let Some(part) = self.places.part(process, *row(&mut self.nodes, cpu)) {
-            let track = &mut self.tasks[task as usize];
+        if self.places.are_unknown() {
+            return;
+        }
+        let track = &mut self.tasks[task as usize];
+        if let Some(part) = self.places.part(track.process, *row(&mut self.nodes, cpu)) {
             track.local += part_of(now - since, part);
             let before = track.local_windows.len();
-            charge(&mut track.local_windows, (self.width, before + room / 2), since, now, part);
+            span.charge(&mut track.local_windows, before + room, part);
             self.values += track.local_windows.len() - before;
         }
     }
 
+    /// The span with the window that it begins in, which is most often the latest: divisions are slow.
+    fn span_of(&mut self, since: Nanos, now: Nanos) -> Span {
+        if since.wrapping_sub(self.latest.1) >= self.width {
+            let number = since / self.width;
+            self.latest = (number, number * self.width);
+        }
+        Span { since, now, width: self.width, first: self.latest }
+    }
+
     fn widen(&mut self) {
         self.width *= 2;
+        self.latest = (0, 0);
         for track in self.tasks.iter_mut().chain(&mut self.cpus) {
             for windows in [&mut track.windows, &mut track.local_windows] {
                 *windows = windows.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -228,24 +242,47 @@ fn part_of(time: Nanos, (some, all): (u64, u64)) -> Nanos {
     (u128::from(time) * u128::from(some) / u128::from(all)) as Nanos
 }
 
-/// Adds this part of the span to the windows of a width that it touches; false when there would be too many windows.
-fn charge(windows: &mut Vec<Nanos>, (width, most): (Nanos, usize), since: Nanos, now: Nanos, part: (u64, u64)) -> bool {
-    let first = since / width;
-    // A span is usually within one window, and divisions are slow.
-    let last = if now - first * width <= width { first } else { (now - 1) / width };
-    if last >= MOST_FIXED || last as usize >= most {
-        return false;
+/// A time that a task ran, and the windows' width.
+struct Span {
+    since: Nanos,
+    now: Nanos,
+    width: Nanos,
+    /// The window that it begins in: its number, and when it begins.
+    first: (u64, Nanos),
+}
+
+impl Span {
+    /// Adds this part of the span to the windows that it touches; false when there would be more than `most`.
+    #[inline]
+    fn charge(&self, windows: &mut Vec<Nanos>, most: usize, part: (u64, u64)) -> bool {
+        let (first, start) = self.first;
+        if self.now - start > self.width {
+            return self.spread(windows, most, part);
+        }
+        if first >= MOST_FIXED || first as usize >= most {
+            return false;
+        }
+        *row(windows, first as u32) += part_of(self.now - self.since, part);
+        true
     }
-    if windows.len() <= last as usize {
-        windows.resize(last as usize + 1, 0);
+
+    /// The same where it touches several.
+    #[cold]
+    fn spread(&self, windows: &mut Vec<Nanos>, most: usize, part: (u64, u64)) -> bool {
+        let &Self { since, now, width, first: (first, _) } = self;
+        let last = (now - 1) / width;
+        if last >= MOST_FIXED || last as usize >= most {
+            return false;
+        }
+        row(windows, last as u32);
+        let mut from = since;
+        for window in first..=last {
+            let to = now.min((window + 1) * width);
+            windows[window as usize] += part_of(to - from, part);
+            from = to;
+        }
+        true
     }
-    let mut from = since;
-    for window in first..=last {
-        let to = now.min((window + 1) * width);
-        windows[window as usize] += part_of(to - from, part);
-        from = to;
-    }
-    true
 }
 
 #[cfg(test)]

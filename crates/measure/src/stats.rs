@@ -13,7 +13,8 @@ use schedlab_track::{Kept as Told, Observer, Part, Replay, Selected, View, Viewe
 #[derive(Debug)]
 pub struct Stats(Measuring<()>);
 
-/// Statistics and figures over time in the making, from one replay of the events.
+/// Statistics and figures over time in the making, from one replay of the events. Of delays these statistics have those
+/// after wake-ups alone: a task that never sleeps would have one each time that it is preempted.
 #[derive(Debug)]
 pub struct StatsOverTime(Measuring<Series>);
 
@@ -85,7 +86,9 @@ impl StatsOverTime {
     /// Statistics for a trace with this metadata, and these figures over time.
     #[must_use]
     pub fn new(meta: &Meta, series: Series) -> Self {
-        Self(Measuring::new(meta, None, series))
+        let mut measuring = Measuring::new(meta, None, series);
+        measuring.view.parts().1.0.measures.wakeups_alone = true;
+        Self(measuring)
     }
 
     /// As [`Stats::finish`]: the statistics, and the figures over time.

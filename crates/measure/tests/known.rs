@@ -4,7 +4,7 @@ use schedlab_base::{
     AffinityRecord, Context, Coverage, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Target,
     TaskState, Tid,
 };
-use schedlab_measure::{Report, Stats, TaskStats};
+use schedlab_measure::{Report, Series, Stats, StatsOverTime, TaskStats};
 
 const MS: Nanos = 1_000_000;
 
@@ -149,6 +149,27 @@ fn a_waking_just_before_the_switch_out_counts() {
         .stats(&meta(2), 7);
     let seven = &task(&report, 7).sums;
     assert_eq!((seven.latency.latency_us.max, seven.latency.waking_latency_us.max), (2e3, 4e3));
+}
+
+#[test]
+fn statistics_over_time_lack_nothing_but_the_delays_after_preemptions() {
+    let script = Script::default()
+        .wakeup(1, 0, 7, 0)
+        .switch(3, 0, 0, R, 7)
+        .wakeup(4, 0, 8, 0)
+        .switch(6, 0, 7, R, 8)
+        .switch(9, 0, 8, R, 7)
+        .switch(10, 0, 7, S, 8);
+    let whole = script.stats(&meta(2), 12);
+    let mut over_time = StatsOverTime::new(&meta(2), Series::new(2, None));
+    over_time.events(&script.0);
+    let (report, _) = over_time.finish(Some(12 * MS));
+    for (all, some) in whole.tasks.iter().zip(&report.tasks) {
+        let (all, some) = (&all.sums, &some.sums);
+        assert_eq!((&some.run, &some.wait, &some.switches), (&all.run, &all.wait, &all.switches));
+        assert_eq!((some.latency.latency_us, some.latency.delay_us.count), (all.latency.latency_us, 1));
+        assert_eq!(all.latency.delay_us.count, 2, "one after the wake-up, one after the preemption");
+    }
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! One run: a request on a backend, its events measured as they come.
 
-use super::fingerprint::Fingerprint;
 use crate::backend::{Backend, Request};
 use crate::experiment::HeatmapPlan;
 use crate::figures::Run;
 use schedlab_base::{Meta, Nanos, Result};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
-use schedlab_measure::{Bounds, Check, Energy, Heatmap, Series, StatsOverTime};
+use schedlab_measure::{Bounds, Check, Energy, Fingerprint, Heatmap, Series, StatsOverTime};
 use schedlab_trace::Writer;
 use std::path::Path;
 
@@ -70,7 +69,7 @@ pub fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) ->
     run.check = checks.pop().map(|check| check.finish(Some(outcome.end)));
     run.notes = outcome.notes;
     run.recorded = outcome.own.is_some();
-    Ok(Measured { run, fingerprint: fingerprint.0 })
+    Ok(Measured { run, fingerprint: fingerprint.number() })
 }
 
 fn series(request: &Request, window: Option<Nanos>, idle_ticks: Option<(Nanos, Nanos)>) -> Series {
