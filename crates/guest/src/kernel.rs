@@ -61,6 +61,9 @@ mod tests {
     fn image(version: &str) -> Vec<u8> {
         let mut bytes = vec![0; 0x400];
         bytes[0x202..0x206].copy_from_slice(b"HdrS");
+        bytes[0x1f1] = 1;
+        bytes[0x206..0x208].copy_from_slice(&0x20fu16.to_le_bytes());
+        bytes[0x236] = 1;
         bytes[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
         bytes[0x300..0x300 + version.len()].copy_from_slice(version.as_bytes());
         bytes
@@ -85,8 +88,17 @@ mod tests {
         assert!(message(name).contains("cannot be read"));
         std::fs::write(&path, "no kernel").unwrap();
         assert!(message(name).contains("is no kernel for x86"));
-        std::fs::write(&path, &image("")[..0x300]).unwrap();
+        std::fs::write(&path, image("")).unwrap();
         assert!(message(name).contains("is no kernel for x86"));
+        std::fs::write(&path, &image("6.12")[..0x300]).unwrap();
+        assert!(message(name).contains("text: is not all of a kernel: 768 of 1024 bytes are there"));
+        let mut narrow = image("6.12");
+        narrow[0x236] = 0;
+        std::fs::write(&path, narrow).unwrap();
+        assert!(message(name).contains("is no kernel for 64 bits"));
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+        assert!(message(fifo.to_str().unwrap()).contains("is no kernel for x86"), "nobody waits for a writer");
         assert!(message("debina-6.1").contains("write vm:debian-6.12"));
     }
 }
