@@ -33,7 +33,9 @@ pub(crate) fn trouble(text: &str) -> Option<String> {
     if let Some(own) = after(OWN) {
         return Some(own);
     }
-    let memory = ["Out of memory", "out of memory", "System is deadlocked on memory"];
+    // The initramfs is unpacked into memory, of which it may take one half.
+    let memory =
+        ["Out of memory", "out of memory", "System is deadlocked on memory", "Initramfs unpacking failed: write error"];
     if memory.iter().any(|mark| text.contains(mark)) {
         return Some("it ran out of memory".to_owned());
     }
@@ -91,6 +93,8 @@ mod tests {
         assert_eq!(trouble(killed).unwrap(), "it ran out of memory");
         let both = "Kernel panic - not syncing: System is deadlocked on memory\n";
         assert_eq!(trouble(both).unwrap(), "it ran out of memory");
+        let unpacked = "[    3.8] Initramfs unpacking failed: write error\nKernel panic - not syncing: VFS\n";
+        assert_eq!(trouble(unpacked).unwrap(), "it ran out of memory");
         let own = format!("x\n{OWN}no shared memory\nKernel panic - not syncing: Attempted to kill init!\n");
         assert_eq!(trouble(&own).unwrap(), "no shared memory");
         assert_eq!(trouble("[    0.0] Linux version 6.1\n"), None);
