@@ -156,24 +156,24 @@ impl Qemu {
 }
 
 impl Qemu {
-    /// How long its threads have waited for a CPU so far, all together.
-    pub(crate) fn waited(&self) -> Duration {
-        self.waits().into_iter().sum()
-    }
-
-    /// How long the one that waited longest has.
-    pub(crate) fn longest_waited(&self) -> Duration {
-        self.waits().into_iter().max().unwrap_or_default()
-    }
-
-    /// How long each of its threads has waited for a CPU so far.
-    fn waits(&self) -> Vec<Duration> {
+    /// How much CPU time each of its threads has had so far, and how long it has waited for a CPU.
+    pub(crate) fn times(&self) -> Vec<Times> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
-        let waited = |text: String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
         // Time on a CPU, time in wait for one, and how often it got one (Documentation/scheduler/sched-stats.rst).
-        let each = tasks.filter_map(|task| waited(std::fs::read_to_string(task.path().join("schedstat")).ok()?));
-        each.map(Duration::from_nanos).collect()
+        let each = tasks.filter_map(|task| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok().map(Duration::from_nanos));
+            Some(Times { ran: numbers.next()?, waited: numbers.next()? })
+        });
+        each.collect()
     }
+}
+
+/// What a thread has had of the host's CPUs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) ran: Duration,
+    pub(crate) waited: Duration,
 }
 
 /// Starts QEMU, which inherits the descriptors `passed` and dies with the calling thread.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How often the host looks how far the guest is.
 const LOOK: Duration = Duration::from_millis(20);
-/// So many times a limit is the end, however long QEMU waited for CPUs.
+/// So many times a limit is the end, however much others took of the host's CPUs.
 const PATIENCE: u32 = 10;
 /// How often a guest is started again that stumbled over QEMU.
 const MOST_STUMBLES: usize = 2;
@@ -174,32 +174,52 @@ impl Running {
     }
 }
 
-/// A moment, and how long QEMU had waited for a CPU by then.
+/// A moment, and what QEMU had had of the host's CPUs by then.
 #[derive(Clone, Copy)]
 struct Moment {
     at: Instant,
+    /// The CPU time of all its threads.
+    ran: Duration,
+    /// How long the one that had waited longest for a CPU had.
     waited: Duration,
 }
 
 impl Moment {
     /// This one.
     fn of(qemu: &Qemu) -> Self {
-        Self { at: Instant::now(), waited: qemu.longest_waited() }
+        let times = qemu.times();
+        let waited = times.iter().map(|thread| thread.waited).max().unwrap_or_default();
+        Self { at: Instant::now(), ran: times.iter().map(|thread| thread.ran).sum(), waited }
     }
 
-    /// Whether more than `limit` has passed since, not counting what QEMU waited for a CPU.
+    /// Whether more than `limit` has passed since, not counting what others took from QEMU.
     fn is_over(&self, limit: Duration, qemu: &Qemu) -> bool {
         // Most of the time there is nothing to ask.
         self.at.elapsed() > limit && {
             let now = Self::of(qemu);
-            exceeds(now.at - self.at, now.waited.saturating_sub(self.waited), limit)
+            let passed = now.at - self.at;
+            let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+            let (ran, waited) = (now.ran.saturating_sub(self.ran), now.waited.saturating_sub(self.waited));
+            exceeds(passed, taken(passed, ran / cpus, waited), limit)
         }
     }
 }
 
-/// Whether a time exceeds its limit: the part that was not waited, or all of it by far.
-fn exceeds(passed: Duration, waited: Duration, limit: Duration) -> bool {
-    passed.saturating_sub(waited) > limit || passed > limit * PATIENCE
+/// How long the threads of QEMU have waited for a CPU so far, all together.
+fn all_waited(qemu: &Qemu) -> Duration {
+    qemu.times().iter().map(|thread| thread.waited).sum()
+}
+
+/// How much of a time others took from QEMU: what its thread that waited longest waited for a CPU, but no more than QEMU
+/// did not run on this machine's CPUs (`ran`: on each of them). The virtual CPUs of a guest that has more of them than
+/// there are here wait for each other, too.
+fn taken(passed: Duration, ran: Duration, waited: Duration) -> Duration {
+    waited.min(passed.saturating_sub(ran))
+}
+
+/// Whether a time exceeds its limit: the part that others did not take, or all of it by far.
+fn exceeds(passed: Duration, taken: Duration, limit: Duration) -> bool {
+    passed.saturating_sub(taken) > limit || passed > limit * PATIENCE
 }
 
 /// The host's watch over one job of a guest.
@@ -225,12 +245,12 @@ impl Watch {
             }
             if stage >= Stage::Started && self.started.is_none() {
                 self.started = Some(now);
-                waited = guest.qemu.waited();
+                waited = all_waited(&guest.qemu);
             }
             if stage == Stage::Done {
                 if let (None, Some(started)) = (done, self.started) {
                     let there = (now - started).as_secs_f64() * guest.machine.cpus.len() as f64;
-                    self.taken = Some(guest.qemu.waited().saturating_sub(waited).as_secs_f64() / there.max(1e-3));
+                    self.taken = Some(all_waited(&guest.qemu).saturating_sub(waited).as_secs_f64() / there.max(1e-3));
                 }
                 let since = *done.get_or_insert(now);
                 if stays || ended.is_some() || now - since > LAST {
@@ -279,13 +299,22 @@ impl Watch {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
-    fn waiting_for_a_cpu_of_the_host_does_not_count() {
-        let over = |passed, waited| {
-            exceeds(Duration::from_secs(passed), Duration::from_secs(waited), Duration::from_secs(100))
-        };
+    fn what_others_take_does_not_count() {
+        let over = |passed, taken| exceeds(passed * SECOND, taken * SECOND, 100 * SECOND);
         assert!(!over(100, 0) && over(101, 0));
         assert!(!over(500, 400) && over(500, 399));
         assert!(!over(1000, 950) && over(1001, 1000), "at last there is an end");
+    }
+
+    #[test]
+    fn virtual_cpus_that_wait_for_each_other_are_no_excuse() {
+        let taken = |passed, ran, waited| taken(passed * SECOND, ran * SECOND, waited * SECOND).as_secs();
+        assert_eq!(taken(100, 100, 97), 0, "64 of them spin on an idle host");
+        assert_eq!(taken(100, 25, 97), 75, "others have three quarters of the host");
+        assert_eq!(taken(100, 25, 50), 50, "one of them on a host with two CPUs, of which it had a half of one");
+        assert_eq!(taken(100, 0, 0), 0, "all of them sleep");
     }
 }
