@@ -20,7 +20,10 @@ const LONGEST: u64 = 1 << 20;
 /// of its coarse clocks.
 pub(crate) fn of(root: &Path, base_slice: Option<Nanos>, tick: Option<Nanos>) -> System {
     let text = |path: &str| read(&root.join(path)).ok();
-    let list = |path: &str| text(path).filter(|list| !list.is_empty() && list != "(null)");
+    // Of a mask that is not there the kernel writes "(null)", after as many blanks as there are CPUs.
+    let list = |path: &str| {
+        text(path).map(|list| list.trim_start().to_owned()).filter(|list| !list.is_empty() && list != "(null)")
+    };
     let flag = |path: &str| text(path).and_then(|text| text.parse::<i64>().ok()).map(|n| n != 0);
     let config = config(root);
     let mut system = System {
@@ -235,7 +238,7 @@ mod tests {
             ("proc/self/cgroup", "0::/x\n"),
             ("boot/config-6.1.0-26-amd64", "CONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_PREEMPT=y\n"),
             ("sys/devices/system/cpu/isolated", "2-3\n"),
-            ("sys/devices/system/cpu/nohz_full", "(null)\n"),
+            ("sys/devices/system/cpu/nohz_full", "                (null)\n"),
             ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "schedutil\n"),
             ("sys/kernel/debug/sched/latency_ns", "6000000\n"),
             ("sys/kernel/debug/sched/debug", "Sched Debug Version\nand more\n"),
