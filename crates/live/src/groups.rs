@@ -11,8 +11,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The file of a cgroup of version 2 that says which controllers its children have.
+const FOR_CHILDREN: &str = "cgroup.subtree_control";
 /// How the directories of all runs begin.
 const PREFIX: &str = "schedlab-";
 
@@ -72,6 +75,8 @@ pub(crate) struct Groups {
     /// How the paths of this run's groups begin.
     mark: String,
     made: OnceLock<Made>,
+    /// Whether the children of the root have the cpu controller by this run alone.
+    enabled: AtomicBool,
 }
 
 /// What is open once they are made.
@@ -98,7 +103,8 @@ impl Groups {
         })?;
         let mark = format!("{PREFIX}{}-", owner::mark());
         let dirs = specs.iter().map(|spec| directory(&controller, &mark, spec)).collect::<Result<_>>()?;
-        Ok(Self { controller: Some(controller), dirs, mark, made: OnceLock::new() })
+        let (made, enabled) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { controller: Some(controller), dirs, mark, made, enabled })
     }
 
     /// Makes them, each after its parent. Those of earlier runs that were killed are removed. The process that does
@@ -109,7 +115,7 @@ impl Groups {
         let root = open(&controller.root, controller.members())?;
         let home = open(&controller.root, "cgroup.procs")?;
         if controller.version == 2 {
-            write(&controller.root, "cgroup.subtree_control", "+cpu")?;
+            self.enable(&controller.root)?;
         }
         let make = |(dir, spec): (&PathBuf, &GroupSpec)| {
             fs::create_dir(dir).map_err(|e| refused("make the cgroup", dir, &e))?;
@@ -122,6 +128,16 @@ impl Groups {
         };
         let files = self.dirs.iter().zip(specs).map(make).collect::<Result<_>>()?;
         let _ = self.made.set(Made { files, root, home });
+        Ok(())
+    }
+
+    /// Gives the children of the root the cpu controller, unless they have it.
+    fn enable(&self, root: &Path) -> Result<()> {
+        let has = fs::read_to_string(root.join(FOR_CHILDREN)).unwrap_or_default();
+        if !has.split_whitespace().any(|controller| controller == "cpu") {
+            write(root, FOR_CHILDREN, "+cpu")?;
+            self.enabled.store(true, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -161,6 +177,12 @@ impl Groups {
                     _ => break,
                 }
             }
+        }
+        if let Some(controller) = &self.controller
+            && self.enabled.swap(false, Ordering::Relaxed)
+            && names(&controller.root).next().is_none()
+        {
+            let _ = write(&controller.root, FOR_CHILDREN, "-cpu");
         }
     }
 }
@@ -205,7 +227,7 @@ fn configure_1(dir: &Path, spec: &GroupSpec) -> Result<()> {
 fn configure_2(dir: &Path, spec: &GroupSpec) -> Result<()> {
     // Threads of one process may be in different groups only if these are threaded.
     write(dir, "cgroup.type", "threaded")?;
-    write(dir, "cgroup.subtree_control", "+cpu")?;
+    write(dir, FOR_CHILDREN, "+cpu")?;
     if spec.idle {
         write(dir, "cpu.idle", "1")?;
     } else {
@@ -239,19 +261,25 @@ fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
         Some(libc::EROFS) => {
             Error::not_permitted(text).mend("in a container, mount the cgroups so that they can be written")
         }
+        Some(libc::EBUSY) => Error::not_permitted(text).mend(
+            "the root of these cgroups is a container's, and has processes; run it outside, or with the host's cgroups",
+        ),
         Some(libc::EINVAL | libc::ERANGE) => Error::input(text)
             .mend("the kernel refuses the value: a quota must be 1 ms or more, and no more than its parent's share"),
         _ => Error::system(format!("cannot {doing} {}", path.display()), error),
     }
 }
 
+/// The names of the groups of all runs, without what they begin with.
+fn names(root: &Path) -> impl Iterator<Item = String> {
+    let names = fs::read_dir(root).into_iter().flatten().flatten();
+    names.filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix(PREFIX)?.to_owned()))
+}
+
 /// Removes the groups of runs whose process no longer exists.
 pub(crate) fn remove_stale(root: &Path) {
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if name.to_str().and_then(|name| name.strip_prefix(PREFIX)).is_some_and(owner::is_gone) {
-            remove_tree(&entry.path());
-        }
+    for name in names(root).filter(|name| owner::is_gone(name)) {
+        remove_tree(&root.join(format!("{PREFIX}{name}")));
     }
 }
 
@@ -282,6 +310,36 @@ mod tests {
         assert_eq!(found(TWO, "cpuset cpu io"), Some(Controller { root: "/sys/fs/cgroup".into(), version: 2 }));
         assert_eq!(found(TWO, "cpuset io"), None);
         assert_eq!(found("", ""), None);
+    }
+
+    /// A root of cgroups of version 2 whose children have these controllers, as plain files.
+    fn root(controllers: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [("cgroup.threads", ""), ("cgroup.procs", ""), (FOR_CHILDREN, controllers)] {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        dir
+    }
+
+    /// What the file says about the controllers at a run's end, and what it said meanwhile.
+    fn controllers(root: &Path) -> (String, String) {
+        let read = || fs::read_to_string(root.join(FOR_CHILDREN)).unwrap();
+        let mut groups = Groups::default();
+        groups.controller = Some(Controller { root: root.to_owned(), version: 2 });
+        groups.make(&[]).unwrap();
+        let meanwhile = read();
+        drop(groups);
+        (read(), meanwhile)
+    }
+
+    #[test]
+    fn the_controller_is_taken_back_from_the_root_by_who_gave_it_if_nobody_else_uses_it() {
+        let pair = |end: &str, meanwhile: &str| (end.to_owned(), meanwhile.to_owned());
+        assert_eq!(controllers(root("").path()), pair("-cpu", "+cpu"));
+        assert_eq!(controllers(root("cpuset cpu\n").path()), pair("cpuset cpu\n", "cpuset cpu\n"));
+        let used = root("");
+        fs::create_dir(used.path().join(format!("{PREFIX}{}-a", owner::mark()))).unwrap();
+        assert_eq!(controllers(used.path()), pair("+cpu", "+cpu"));
     }
 
     #[test]
