@@ -240,7 +240,7 @@ impl Recorder {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
         };
-        self.sleep(start, self.pause(FIRST))?;
+        self.wait(start, FIRST)?;
         let first = self.drain()?;
         self.merge.order();
         self.meta.target = self.target(&found, load.as_ref());
@@ -264,7 +264,7 @@ impl Recorder {
             if let Some(ending) = self.ending(now - start, load.as_mut()) {
                 break ending;
             }
-            self.sleep(start, self.pause(LONGEST))?;
+            self.wait(start, LONGEST)?;
             let until = self.drain()?;
             self.merge.order();
             self.pass_on(until, &mut output);
@@ -297,18 +297,35 @@ impl Recorder {
     /// The longest time until the next drain, which is `usual` unless the recording is quiet. One that ends with its
     /// processes looks for their end.
     fn pause(&self, usual: Duration) -> Duration {
-        if self.options.quiet && self.options.duration.is_some() {
-            QUIET
-        } else if self.options.why {
-            usual.min(LOOKING)
-        } else {
-            usual
+        match (self.options.quiet, self.options.duration) {
+            (true, Some(_)) => QUIET,
+            (true, None) => LONGEST,
+            (false, _) if self.options.why => usual.min(LOOKING),
+            (false, _) => usual,
         }
     }
 
-    /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,
-    /// because some kernels report a buffer as readable at its first event.
-    fn sleep(&mut self, start: Nanos, longest: Duration) -> Result<()> {
+    /// Waits until the buffers are to be drained. A quiet recording that ends with its processes only looks for their
+    /// end until then.
+    fn wait(&mut self, start: Nanos, usual: Duration) -> Result<()> {
+        let begun = sys::monotonic();
+        loop {
+            let woken = self.sleep(start, self.pause(usual))?;
+            let goes_on = self.options.quiet && self.options.duration.is_none() && self.load_runs();
+            if woken || !goes_on || Duration::from_nanos(sys::monotonic() - begun) > QUIET {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether one of the processes runs that the recording is about.
+    fn load_runs(&self) -> bool {
+        self.options.processes.iter().any(|pid| procfs::runs(Path::new("/proc"), *pid))
+    }
+
+    /// Waits until a buffer fills, a signal arrives or the time is over; whether one of the first two is so. At first it
+    /// ignores the buffers for a moment, because some kernels report a buffer as readable at its first event.
+    fn sleep(&mut self, start: Nanos, longest: Duration) -> Result<bool> {
         let failed = |e: std::io::Error| Error::system("cannot wait for events", &e);
         let left = |now: Nanos| match self.options.duration {
             Some(duration) => Duration::from_nanos((start + duration).saturating_sub(now)),
@@ -408,12 +425,11 @@ impl Recorder {
             }
             return Some(Ending::Signal);
         }
-        let processes = &self.options.processes;
         if load.as_mut().is_some_and(|load| load.poll().is_some()) {
             Some(Ending::Command)
         } else if self.options.duration.is_some_and(|duration| elapsed >= duration) {
             Some(Ending::Duration)
-        } else if !processes.is_empty() && !processes.iter().any(|pid| procfs::runs(Path::new("/proc"), *pid)) {
+        } else if !self.options.processes.is_empty() && !self.load_runs() {
             Some(Ending::Processes)
         } else {
             None

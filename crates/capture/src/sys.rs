@@ -54,15 +54,16 @@ pub(crate) fn set_pipe_size(pipe: BorrowedFd<'_>, bytes: usize) -> io::Result<us
     checked(libc::c_long::from(size)).map(|n| n as usize)
 }
 
-/// Waits until one of the descriptors is readable, or the time is over.
-pub(crate) fn wait_readable(fds: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<()> {
+/// Waits until one of the descriptors is readable, or the time is over. Whether one is.
+pub(crate) fn wait_readable(fds: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<bool> {
     let mut polled: Vec<libc::pollfd> = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let millis = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
     // SAFETY: the pointer and the length are those of a live vector.
     let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, millis) };
     match checked(libc::c_long::from(result)) {
-        Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
-        _ => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(e) => Err(e),
+        Ok(readable) => Ok(readable > 0),
     }
 }
 
