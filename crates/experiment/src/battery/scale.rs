@@ -57,14 +57,15 @@ pub(super) fn numbers(machine: &Machine, scale: &BTreeMap<String, Scalar>) -> Re
     Ok(Point(all))
 }
 
-/// An expression: the time that both of the first two threads of a core were busy, at least, of all cores together.
+/// An expression: the time that both of the first two threads of a core were busy, at least, of all cores together. A
+/// task that goes from one thread to the other and back never keeps both busy.
 fn siblings(machine: &Machine) -> String {
     let mut cores: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for cpu in &machine.cpus {
         cores.entry(cpu.place.core).or_default().push(cpu.place.cpu);
     }
     let shared = cores.values().filter_map(|threads| match threads[..] {
-        [a, b, ..] => Some(format!("smaller(busy_s[cpu={a}], busy_s[cpu={b}])")),
+        [a, b, ..] => Some(format!("larger(busy_s[cpu={a}] + busy_s[cpu={b}] - duration_s, 0)")),
         _ => None,
     });
     let shared: Vec<String> = shared.collect();
@@ -110,7 +111,7 @@ mod tests {
         let numbers = numbers(&machine, &scale).unwrap();
         assert_eq!(numbers.fill("{cpus} {cores} {threads} {sockets} {hogs} {two} {other}"), "16 8 2 2 24 2 {other}");
         assert!(numbers.fill("[{all}]").ends_with("13, 14, 15]"));
-        assert!(numbers.fill("{siblings}").starts_with("smaller(busy_s[cpu=0], busy_s[cpu=1]) + smaller("));
+        assert!(numbers.fill("{siblings}").starts_with("larger(busy_s[cpu=0] + busy_s[cpu=1] - duration_s, 0) + "));
     }
 
     #[test]
