@@ -33,6 +33,11 @@ const SETUP: Nanos = 120_000_000_000;
 const LEAD: Nanos = 2_000_000;
 const LEAD_EACH: Nanos = 30_000;
 
+/// How long a child that has ended is left before it is reaped. The kernel tells of its end before its last thread is
+/// gone, whose entries in /proc it then frees. Who reaps the child meanwhile waits for that in a loop
+/// (`shrink_dcache_parent`), and beside this process's priority that thread does not get this CPU.
+const GOING: Duration = Duration::from_millis(1);
+
 /// The supervisor's body, in the process that was forked for it.
 pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut notice: PipeReader) -> ! {
     let signals = stand_apart(&[command.as_raw_fd(), notice.as_raw_fd(), world.notify.as_raw_fd()]);
@@ -194,6 +199,7 @@ fn ended_by_signal(signals: &Signals) -> bool {
 
 /// Reaps children that have ended. Whether the run is over: all launchers have ended, or one was killed.
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
+    std::thread::sleep(GOING);
     while let Reaped::Child(child, signal) = sys::reap(-1, false) {
         let before = launchers.len();
         launchers.retain(|launcher| *launcher != child);
