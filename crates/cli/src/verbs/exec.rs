@@ -190,7 +190,13 @@ fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
         bar.set_message(format!("running: {} events, {} lost", grouped(progress.events), grouped(progress.lost)));
         bar.tick();
     };
-    let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta);
+    let open = |meta: &Meta| {
+        let file = BufWriter::with_capacity(1 << 20, file);
+        match &args.output {
+            Some(path) => Writer::named(file, meta, path),
+            None => Writer::new(file, meta),
+        }
+    };
     let outcome = match subject {
         Subject::Workload(request, Place::Guest(vm)) => {
             let ran = vm.record(request, &inside(args), open, &mut |text| ui.note(text));

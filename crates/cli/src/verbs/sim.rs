@@ -158,7 +158,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.inspect, &inspection, ui)?,
         Some(path) => Target::new(path, args.force)?.write(|file| {
-            let mut writer = Writer::new(file, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
+            let mut writer = Writer::named(file, &meta, path)?.with_queues(args.trace_queues);
             let sink = &mut (&mut stats, &mut writer);
             let outcome = simulate_with_progress(&request, &meta, sink, &args.inspect, &inspection, ui)?;
             writer.finish().map_err(|e| e.file(path))?;

@@ -74,6 +74,17 @@ fn a_full_disk_costs_no_file_and_leaves_none() {
 }
 
 #[test]
+fn a_device_that_takes_nothing_is_named() {
+    let folder = folder();
+    for verb in VERBS {
+        let failed = schedlab(folder.path(), &[verb, &["/dev/full", "--force"]].concat());
+        let problem = text(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(2), "{verb:?}: {problem}");
+        assert!(problem.contains("/dev/full: ") && problem.contains("No space left on device"), "{verb:?}: {problem}");
+    }
+}
+
+#[test]
 fn a_file_is_replaced_with_its_links_its_mode_and_its_owner() {
     let folder = folder();
     let file = folder.path().join("real.png");

@@ -77,7 +77,12 @@ impl RunScope<'_> {
         if found.is_empty() && !patterns.is_empty() {
             let near = schedlab_base::nearest(patterns[0], tasks.iter().map(|t| t.name.as_str()));
             let near = near.map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
-            return Err(Problem::Wrong(format!("no task is named '{}'{near}", patterns.join("', '"))));
+            let wanted = patterns.join("', '");
+            // On a slow kernel a run can end before its last tasks have begun.
+            return Err(match self.run.recorded {
+                true => Problem::Undefined(format!("no task '{wanted}' had begun when the run ended{near}")),
+                false => Problem::Wrong(format!("no task is named '{wanted}'{near}")),
+            });
         }
         Ok(found)
     }

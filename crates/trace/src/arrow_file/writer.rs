@@ -58,13 +58,22 @@ impl Writer<File> {
     pub fn create(path: impl AsRef<Path>, meta: &Meta) -> Result<Self> {
         let path = path.as_ref();
         let file = File::create(path).map_err(|e| Error::input(format!("cannot be created: {e}")).file(path))?;
-        let mut writer = Self::new(file, meta).map_err(|e| e.file(path))?;
-        writer.path = Some(path.to_path_buf());
-        Ok(writer)
+        Self::named(file, meta, path)
     }
 }
 
 impl<W: Write> Writer<W> {
+    /// As [`Writer::new`]. Messages name this file.
+    ///
+    /// # Errors
+    /// When the head cannot be written.
+    pub fn named(out: W, meta: &Meta, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut writer = Self::new(out, meta).map_err(|e| e.file(path))?;
+        writer.path = Some(path.to_path_buf());
+        Ok(writer)
+    }
+
     /// Creates a writer to any output and writes the head. Batches are written in large pieces, so `out` needs no
     /// buffer of its own.
     ///

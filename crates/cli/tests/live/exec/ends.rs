@@ -3,6 +3,26 @@
 use super::*;
 
 #[test]
+fn a_trace_that_does_not_fit_on_its_disk_leaves_nothing_and_says_so() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(&disk).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no file system can be mounted here");
+    }
+    let trace = disk.join("t.arrows");
+    let out = Command::new(SCHEDLAB).args(["exec", "messaging", "-d", "1s", "-o"]).arg(&trace).output().unwrap();
+    let left = std::fs::read_dir(&disk).unwrap().count();
+    assert!(Command::new("umount").arg(&disk).status().unwrap().success());
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), left), (Some(2), 0), "{text}");
+    let expected = format!("schedlab: {}: cannot write the trace: ", trace.display());
+    assert!(text.starts_with(&expected) && text.contains("No space left on device"), "{text}");
+}
+
+#[test]
 fn a_run_that_is_killed_leaves_nothing() {
     let Some(_guard) = may_record() else { return };
     if !may_be_root() {
