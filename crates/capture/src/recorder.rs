@@ -323,7 +323,7 @@ impl Recorder {
         self.options.processes.iter().any(|pid| procfs::runs(Path::new("/proc"), *pid))
     }
 
-    /// Waits until a buffer fills, a signal arrives or the time is over; whether one of the first two is so. At first it
+    /// Waits until a buffer fills, a signal arrives or the time is over; whether it was not the time. At first it
     /// ignores the buffers for a moment, because some kernels report a buffer as readable at its first event.
     fn sleep(&mut self, start: Nanos, longest: Duration) -> Result<bool> {
         let failed = |e: std::io::Error| Error::system("cannot wait for events", &e);

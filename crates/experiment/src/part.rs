@@ -3,13 +3,14 @@
 use crate::backend::Backend;
 use crate::catalogue;
 use crate::experiment::{Experiment, Selection};
+use crate::expr::{Expr, Selector};
 use crate::file::KernelFile;
 use crate::run;
 use crate::scalar::Scalar;
 use crate::verdict::Verdict;
 use schedlab_base::{Error, ErrorKind, Nanos, Release, Result};
 use schedlab_sched::kernels::{self, Kernel};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a real kernel is asked of an experiment.
 #[derive(Clone, Debug)]
@@ -85,6 +86,9 @@ fn part(experiment: Experiment, backend: &dyn Backend) -> Result<Part> {
     if let Some(Err(why)) = roles.iter().all(Result::is_err).then(|| &roles[0]) {
         return Err(refused(why.clone()));
     }
+    if let Some(why) = asked.lacks_all(&experiment) {
+        return Err(refused(why));
+    }
     let several = (0..roles.len()).filter(|k| roles[*k] == Ok(*k)).count() > 1;
     let labelled = |label: &str, k: usize| KernelFile {
         label: Some(if several { format!("{label}, {}", described[k].name) } else { label.to_owned() }),
@@ -124,6 +128,28 @@ impl Asked<'_> {
             }
             _ => Ok(set),
         }
+    }
+
+    /// Why no metric of the experiment has a value here: each asks for a tunable that this kernel does not have.
+    fn lacks_all(&self, experiment: &Experiment) -> Option<String> {
+        let has = |name: &str| {
+            let short = name.strip_prefix("sched_").unwrap_or(name);
+            [name, short].into_iter().any(|name| self.profile.tunable(name).is_some())
+        };
+        let lacking = |metric: &Expr| {
+            let mut lacking = None;
+            metric.references(&mut |reference| {
+                if let ("tunable", [Selector::Pattern(name)]) = (reference.path.as_str(), &reference.selectors[..])
+                    && !has(name)
+                {
+                    lacking = Some(name.clone());
+                }
+            });
+            lacking
+        };
+        let names: Option<BTreeSet<String>> = experiment.metrics.values().map(lacking).collect();
+        let names: Vec<String> = names.filter(|names| !names.is_empty())?.into_iter().collect();
+        Some(format!("it measures nothing but what {} does not have: {}", self.name, names.join(", ")))
     }
 
     /// The real kernel's name of a tunable.
@@ -259,6 +285,10 @@ mod tests {
     }
 
     fn experiment(machine: &str, kernels: &[(&str, &str, &str)]) -> Experiment {
+        measuring("sum(run_s)", machine, kernels)
+    }
+
+    fn measuring(metric: &str, machine: &str, kernels: &[(&str, &str, &str)]) -> Experiment {
         let kernel = |(name, profile, set): &(&str, &str, &str)| {
             format!("[[kernels]]\nname = \"{name}\"\nkernel = \"{profile}\"\nset = {{ {set} }}\n")
         };
@@ -271,7 +301,7 @@ machine = "{machine}"
 duration = "1s"
 source = {{ work = "w", place = "p", setup = "s", claim = "c" }}
 workload = {{ preset = "li:tasks=2" }}
-metrics = {{ n = {{ value = "sum(run_s)" }} }}
+metrics = {{ n = {{ value = "{metric}" }} }}
 {kernels}
 [[expectations]]
 figure = "f"
@@ -317,6 +347,12 @@ bound = 9
         assert!(error.to_string().contains("would change this machine for everybody"), "{error}");
         let error = refused(experiment("4", &[("old", "linux-2.6.11", "")]));
         assert!(error.to_string().contains("its scheduler is another one (O(1))"), "{error}");
+        let old = [("old", "linux-2.6.32", "")];
+        let error = refused(measuring("tunable['sched_latency_ns'] / 1e6", "4", &old));
+        let why = "it measures nothing but what 6.18.44-x does not have: sched_latency_ns";
+        assert!(error.to_string().contains(why), "{error}");
+        let has = measuring("tunable['sched_base_slice_ns'] / 1e6", "4", &old);
+        assert!(part(has, &Real { settable: false }).is_ok());
         let both = vec![experiment("8", &[("new", "linux-6.12", "")]), experiment("4", &[("new", "linux-6.12", "")])];
         let parts = parts(both, &Real { settable: false }).unwrap();
         let left_out = |part: &Part| part.real.expectations[0].left_out.clone();

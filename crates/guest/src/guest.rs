@@ -27,8 +27,8 @@ impl Accel {
     }
 }
 
-/// How long a guest may take. What others take of the host's CPUs meanwhile does not count, up to nine times the limit: a
-/// busy host is no fault of the guest's.
+/// How long a guest may take. What others take of the host's CPUs meanwhile does not count, up to nine times the
+/// limit: a busy host is no fault of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Until its first process runs.

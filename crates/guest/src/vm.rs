@@ -210,9 +210,9 @@ fn all_waited(qemu: &Qemu) -> Duration {
     qemu.times().iter().map(|thread| thread.waited).sum()
 }
 
-/// How much of a time others took from QEMU: what its thread that waited longest waited for a CPU, but no more than QEMU
-/// did not run on this machine's CPUs (`ran`: on each of them). The virtual CPUs of a guest that has more of them than
-/// there are here wait for each other, too.
+/// How much of a time others took from QEMU: what its thread that waited longest waited for a CPU, but no more than
+/// QEMU did not run on this machine's CPUs (`ran`: on each of them). The virtual CPUs of a guest that has more of them
+/// than there are here wait for each other, too.
 fn taken(passed: Duration, ran: Duration, waited: Duration) -> Duration {
     waited.min(passed.saturating_sub(ran))
 }
