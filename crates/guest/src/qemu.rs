@@ -97,6 +97,8 @@ fn parameters(guest: &Guest<'_>, accel: Accel) -> String {
     if accel == Accel::Tcg {
         // Ten ticks must come within the time that ten take. Beside a busy host they may not, and the kernel panics.
         words.push("no_timer_check");
+        // A kernel that stumbled over QEMU would hang until its limit; it is to end at once, to be started again.
+        words.push("oops=panic");
     }
     let cpus =
         (accel == Accel::Counted && has_spare(guest.machine)).then(|| format!("nr_cpus={}", guest.machine.cpus.len()));
@@ -230,6 +232,12 @@ mod tests {
     #[test]
     fn isolated_cpus_are_isolated_by_the_kernel() {
         assert!(line("4", Accel::Tcg).contains("isolcpus=domain,2-3"));
+    }
+
+    #[test]
+    fn a_kernel_that_stumbled_over_qemu_ends_at_once() {
+        assert!(line("4", Accel::Tcg).contains("oops=panic"));
+        assert!(!line("4", Accel::Counted).contains("oops=panic"), "there it does not stumble");
     }
 
     #[test]
