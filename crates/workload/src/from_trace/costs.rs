@@ -156,6 +156,10 @@ impl Observer for CostsSeen {
             Context::HardIrq | Context::SoftIrq => Some(Origin::Interrupt),
             Context::Unknown => (cpu.runs == Some(None)).then_some(Origin::Interrupt),
         };
+        // Once woken, an idle CPU leaves idle as soon, whoever else is woken onto it meanwhile.
+        if cpu.woken.is_some_and(|first| first.ran.is_none()) {
+            return;
+        }
         let counts = !wake.new && cpu.woken.is_none();
         let (from, ran) = (from.filter(|_| counts), cpu.runs);
         cpu.woken = from.zip(ran).map(|(from, ran)| Woken { task, at: wake.now, ran, from });
@@ -180,7 +184,7 @@ impl Observer for CostsSeen {
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
         let cpu = row(&mut self.cpus, cpu);
         // Without the time since its wake-up, it was not seen when it got the CPU.
-        let seen = |woken: &Woken| woken.task == task && delay.wakeup.is_some();
+        let seen = |woken: &Woken| (woken.task == task || woken.ran.is_none()) && delay.wakeup.is_some();
         let Some(woken) = cpu.woken.take().filter(seen) else { return };
         let cost = delay.end.saturating_sub(woken.at);
         let sample = match (woken.ran, woken.from) {

@@ -80,6 +80,27 @@ fn leaving_idle_costs_otherwise_if_another_cpu_wakes() {
 }
 
 #[test]
+fn an_idle_cpu_that_others_are_woken_onto_meanwhile_leaves_idle_as_it_would() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        for (tid, at) in [(2, t), (3, t + 2)] {
+            s.at(at, 0, Payload::Waking { tid, prio: 120, target: 1, waker: 1, context: Context::Task });
+            s.at(at, 1, Payload::Wakeup { tid, prio: 120, target: 1 });
+        }
+        // Which of the two comes first does not matter.
+        let (first, second) = if round % 2 == 0 { (2, 3) } else { (3, 2) };
+        s.switch(t + 8, 1, 0, Runnable, first).switch(t + 20, 1, first, Sleeping, second);
+        s.switch(t + 40, 1, second, Sleeping, 0);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+    assert_eq!((costs.idle_exit_ns, costs.remote_idle_exit_ns), (None, Some(fixed(8))));
+}
+
+#[test]
 fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
     let mut s = Script::default();
     s.switch(0, 0, 0, Runnable, 1);
