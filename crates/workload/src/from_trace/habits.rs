@@ -1,4 +1,4 @@
-//! Messages that no wake-up shows, of tasks that send one in each of their bursts.
+//! Messages that no wake-up shows, of tasks that send one in each of their rounds.
 //!
 //! A client asks once in each of its bursts, and then waits for the answer or does something else. If in nearly all of
 //! those bursts at whose end the server slept it was woken, then the client asks in the others too: the server was
@@ -6,14 +6,19 @@
 //! one queue, a *pool*: if one of them sleeps, it is woken, and else the message waits for the first that is free. So a
 //! server's burst during which messages came is several, one for each message.
 //!
-//! A server may also do in one go what it was asked for several times. Then its bursts with such messages are about as
-//! long as those without, and the messages do not count.
+//! A round may be longer than a burst. A task may sleep for a lock or for an answer in the middle of it, and send its
+//! message only after that: a client that a timer wakes does so once between two expiries, and a worker once for each
+//! time that the other one has woken it. Or it wakes several in one go, as at the start of a phase: then it sends each
+//! of them a message whenever it wakes some of them.
+//!
+//! A server may also do in one go what it was asked for several times. Then the pieces of its burst are short, but it
+//! would be woken for the second message all the same if that came later.
 //!
 //! The replay cannot deadlock (see [`super::unseen`]): a server that runs when a message is sent begins a new turn
 //! there, and a wait for the message stands in that turn or in a later one.
 
 use super::life::{Place, Task};
-use super::sequence::TaskIx;
+use super::sequence::{NOBODY, TaskIx};
 use super::track::Track;
 use super::unseen::Added;
 use schedlab_base::Nanos;
@@ -21,9 +26,6 @@ use std::collections::BTreeSet;
 
 /// Of so many sleepers it is followed whether a task wakes them: the first ones.
 const MOST_SLEEPERS: usize = u32::BITS as usize;
-
-/// Of so many bursts it is kept whom the task woke in them, and who slept: the first ones.
-const MOST_BURSTS: usize = 1024;
 
 /// Who is woken in a smaller part of the bursts in which the task wakes anybody was woken by chance.
 const RARELY: u64 = 64;
@@ -35,43 +37,38 @@ const PERCENT: usize = 90;
 /// If two or more are woken in at most so many percent of the bursts in which any is, a message is for one of them.
 const PERCENT_TOGETHER: usize = 10;
 
-/// So many bursts without messages at least say how long one is.
-const FEWEST_ALONE: u64 = 8;
-
-/// Each of several messages takes at least such a part of the time of one that comes alone.
-const LEAST_PART: f64 = 0.7;
-
 /// At most so many messages, counted for each task that may have got one, are held, and as many bursts.
 const MOST_HELD: usize = 1 << 20;
 
 /// Some of the tasks that a task wakes: a bit for each.
 type Bits = u32;
 
-/// Whom a task woke in a burst, and who of the others slept when it ended.
+/// A burst of a task that wakes others.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
+    /// Who woke it.
+    by: TaskIx,
+    /// Its work at the beginning and at the end.
+    from: Nanos,
+    to: Nanos,
+    /// Whom it woke, and who of the others slept when it ended.
     woken: Bits,
     asleep: Bits,
-}
-
-/// To whom a task sends messages: one in each of its bursts.
-#[derive(Clone, Copy, Debug, Default)]
-struct To {
-    /// To each of these.
-    each: Bits,
-    /// To one of these.
-    one: Bits,
+    /// Where those that were awake begin among all hearers, and how many they are.
+    hearers: (u32, u32),
 }
 
 /// Whom a task wakes in its bursts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Habit {
     /// Whom, and in how many bursts.
     sleepers: Vec<(TaskIx, u64)>,
     /// It wakes more than are followed.
     more: bool,
     bursts: Vec<Burst>,
-    /// The burst that is under way: whom it has woken in it, and its work when it began and at its last wake-up.
+    /// The burst that is under way: who woke it, whom it has woken in it, and its work when it began and at its last
+    /// wake-up.
+    by: TaskIx,
     woken: Bits,
     begin: Nanos,
     at: Nanos,
@@ -80,7 +77,42 @@ pub(super) struct Habit {
     parts: u64,
 }
 
+impl Default for Habit {
+    fn default() -> Self {
+        let (sleepers, bursts, by) = (Vec::new(), Vec::new(), NOBODY);
+        Self { sleepers, more: false, bursts, by, woken: 0, begin: 0, at: 0, waking: 0, parts: 0 }
+    }
+}
+
+/// Where the rounds of a task begin, in each of which it sends a message to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// Each burst is one.
+    Burst,
+    /// When a timer or an interrupt wakes it.
+    Timer,
+    /// When the other one wakes it: so it answers.
+    Answer,
+}
+
+impl Round {
+    const ALL: [Self; 3] = [Self::Burst, Self::Timer, Self::Answer];
+
+    fn begins(self, by: TaskIx, to: TaskIx) -> bool {
+        match self {
+            Self::Burst => true,
+            Self::Timer => by == NOBODY,
+            Self::Answer => by == to,
+        }
+    }
+}
+
 impl Habit {
+    /// The task is woken by this one.
+    pub(super) fn begins(&mut self, by: TaskIx) {
+        self.by = by;
+    }
+
     /// The task wakes another one.
     pub(super) fn wakes(&mut self, sleeper: TaskIx, own: Nanos) {
         self.at = own;
@@ -102,13 +134,13 @@ impl Habit {
     /// Its burst ends, and another one may begin.
     fn ends(&mut self, own: Nanos, sleeps: impl Fn(TaskIx) -> bool) -> Burst {
         let woken = std::mem::take(&mut self.woken);
-        let length = own - self.begin;
-        if woken != 0 && length > 0 {
+        let from = std::mem::replace(&mut self.begin, own);
+        if woken != 0 && own > from {
             self.waking += 1;
-            self.parts += (self.at - self.begin) * 1000 / length;
+            self.parts += (self.at - from) * 1000 / (own - from);
         }
-        self.begin = own;
-        Burst { woken, asleep: self.those(|task, _| sleeps(task)) & !woken }
+        let asleep = self.those(|task, _| sleeps(task)) & !woken;
+        Burst { by: self.by, from, to: own, woken, asleep, hearers: (0, 0) }
     }
 
     /// Those of whom this is true, given who it is and in how many bursts woken.
@@ -127,29 +159,59 @@ impl Habit {
         self.those(|_, times| times * RARELY >= self.waking)
     }
 
-    /// Whether it wakes one of these in nearly all bursts in which it can.
-    fn wakes_one_of(&self, these: Bits) -> bool {
-        let chances = self.bursts.iter().filter(|burst| (burst.woken | burst.asleep) & these != 0).count();
-        let taken = self.bursts.iter().filter(|burst| burst.woken & these != 0).count();
-        chances >= FEWEST && taken * 100 >= chances * PERCENT
-    }
-
-    /// To whom it sends messages, of those of whom it is the cause that they wake.
-    fn to(&self, causes: Bits) -> To {
+    /// Those of whom one gets a message in each of its bursts, if it wakes these of its own accord.
+    fn one_of(&self, causes: Bits) -> Bits {
         let all = causes & self.often();
         let together = self.bursts.iter().filter(|burst| (burst.woken & all).count_ones() > 1).count();
         let any = self.bursts.iter().filter(|burst| burst.woken & all != 0).count();
-        if self.wakes_one_of(all) && together * 100 <= any * PERCENT_TOGETHER {
-            return To { one: all, each: 0 };
-        }
-        let each = (0..Bits::BITS).map(|bit| 1 << bit).filter(|bit| all & bit != 0 && self.wakes_one_of(*bit));
-        To { each: each.fold(0, |all, bit| all | bit), one: 0 }
+        let one = wakes_one_of(&self.bursts, all, |_| true) && together * 100 <= any * PERCENT_TOGETHER;
+        if one { all } else { 0 }
     }
 
     /// Where in a burst it wakes others, on average.
     fn usual(&self, from: Nanos, to: Nanos) -> Nanos {
         from + (to - from) * (self.parts / self.waking.max(1)) / 1000
     }
+}
+
+/// Bursts by rounds. What came before the first is left out.
+fn rounds(bursts: &[Burst], begins: impl Fn(&Burst) -> bool + Copy) -> impl Iterator<Item = &[Burst]> {
+    let mut rounds = bursts.chunk_by(move |_, next| !begins(next));
+    let first = rounds.next().filter(|round| begins(&round[0]));
+    first.into_iter().chain(rounds)
+}
+
+/// Whether one of these is woken in nearly all rounds in which it can be.
+fn wakes_one_of(bursts: &[Burst], these: Bits, begins: impl Fn(&Burst) -> bool + Copy) -> bool {
+    is_habit(rounds(bursts, begins).filter_map(|round| woke(round, these)))
+}
+
+/// Whether a task does something nearly always, given whether it did each time that it could.
+fn is_habit(times: impl Iterator<Item = bool>) -> bool {
+    let (chances, taken) = times.fold((0, 0), |(all, taken), did| (all + 1, taken + usize::from(did)));
+    chances >= FEWEST && taken * 100 >= chances * PERCENT
+}
+
+/// The rounds in each of which a task sent a message to one that did not sleep, of those that it often wakes.
+fn silent_rounds(bursts: &[Burst], often: Bits, this: Bits, sleeper: TaskIx) -> Vec<&[Burst]> {
+    let silent = |round: &&[Burst]| woke(round, this).is_none();
+    for kind in Round::ALL {
+        let begins = move |burst: &Burst| kind.begins(burst.by, sleeper);
+        if wakes_one_of(bursts, this, begins) {
+            return rounds(bursts, begins).filter(silent).collect();
+        }
+    }
+    // Or one whenever it wakes others.
+    let others = |round: &&[Burst]| round[0].woken & often & !this != 0;
+    let seen = rounds(bursts, |_| true).filter(others).filter_map(|round| woke(round, this));
+    if is_habit(seen) { rounds(bursts, |_| true).filter(others).filter(silent).collect() } else { Vec::new() }
+}
+
+/// Whether one of these was woken in a round; none if all that shows is that they did not sleep.
+fn woke(round: &[Burst], these: Bits) -> Option<bool> {
+    let woke = round.iter().any(|burst| burst.woken & these != 0);
+    let could = woke || round.iter().all(|burst| burst.asleep & these != 0);
+    could.then_some(woke)
 }
 
 /// The burst of a task that a task woke.
@@ -170,22 +232,9 @@ struct Hearer {
     so_far: Nanos,
 }
 
-/// A burst of a task that may have sent messages to tasks that were awake.
-#[derive(Debug)]
-struct Silent {
-    waker: TaskIx,
-    from: Nanos,
-    to: Nanos,
-    /// Whom else it woke, and who slept.
-    burst: Burst,
-    /// Where its hearers end among all.
-    until: usize,
-}
-
 /// Messages that may have been sent.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    silent: Vec<Silent>,
     hearers: Vec<Hearer>,
     heard: Vec<Heard>,
     /// How many bursts of wakers are kept.
@@ -200,23 +249,17 @@ impl Track {
         if let Some(heard) = task.receiver.heard.take() {
             self.silence.heard[heard].end = Some(own);
         }
-        let from = habit.begin;
-        let burst = habit.ends(own, |task| matches!(self.tasks[task as usize].place, Place::Blocked { .. }));
+        let sleeps = |task: &Task| matches!(task.place, Place::Blocked { .. }) && task.asked.is_none();
+        let mut burst = habit.ends(own, |task| sleeps(&self.tasks[task as usize]));
         let room = self.silence.bursts < MOST_HELD && self.silence.hearers.len() < MOST_HELD;
-        if !habit.sleepers.is_empty() && !habit.more && own > from && room {
-            if habit.bursts.len() < MOST_BURSTS {
-                habit.bursts.push(burst);
-                self.silence.bursts += 1;
-            }
-            let before = self.silence.hearers.len();
-            let awake = habit.often() & !burst.woken & !burst.asleep;
-            for (task, _) in habit.tasks(awake) {
+        if !habit.sleepers.is_empty() && !habit.more && room {
+            let first = self.silence.hearers.len();
+            for (task, _) in habit.tasks(habit.often() & !burst.woken & !burst.asleep) {
                 self.hears(task, now);
             }
-            let until = self.silence.hearers.len();
-            if until > before {
-                self.silence.silent.push(Silent { waker: ix, from, to: own, burst, until });
-            }
+            burst.hearers = (first as u32, (self.silence.hearers.len() - first) as u32);
+            habit.bursts.push(burst);
+            self.silence.bursts += 1;
         }
         self.tasks[ix as usize].habit = habit;
     }
@@ -243,6 +286,18 @@ impl Track {
     }
 }
 
+impl Silence {
+    /// Those of these tasks that were at work when a burst ended. What came when theirs was over was for another one.
+    fn hearers(&self, burst: &Burst, among: impl Fn(TaskIx) -> bool) -> impl Iterator<Item = Hearer> {
+        let (first, count) = burst.hearers;
+        let heard = move |hearer: &Hearer| {
+            let Heard { task, end, .. } = self.heard[hearer.burst];
+            end.is_some_and(|end| end > hearer.so_far) && among(task)
+        };
+        self.hearers[first as usize..][..count as usize].iter().copied().filter(heard)
+    }
+}
+
 /// A message that came in a burst.
 #[derive(Clone, Copy, Debug)]
 struct Message {
@@ -253,7 +308,7 @@ struct Message {
     from: Nanos,
 }
 
-/// The messages that were sent and taken one by one.
+/// The messages that were sent.
 pub(super) struct Sent<'a> {
     heard: &'a [Heard],
     /// By the bursts in which they came.
@@ -263,12 +318,7 @@ pub(super) struct Sent<'a> {
 impl<'a> Sent<'a> {
     pub(super) fn of(silence: &'a Silence, tasks: &[Task], causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Self {
         let mut messages = messages(silence, tasks, causal);
-        let taken = taken_one_by_one(silence, tasks, &messages);
-        for (heard, messages) in std::iter::zip(&silence.heard, &mut messages) {
-            if !taken[heard.task as usize] {
-                messages.clear();
-            }
-        }
+        messages.iter_mut().for_each(|messages| messages.sort_by_key(|message| message.so_far));
         Self { heard: &silence.heard, messages }
     }
 
@@ -288,34 +338,38 @@ impl<'a> Sent<'a> {
 /// The messages that were sent, by the bursts in which they came.
 fn messages(silence: &Silence, tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Vec<Vec<Message>> {
     let mut messages: Vec<Vec<Message>> = vec![Vec::new(); silence.heard.len()];
-    let mut known: Vec<Option<To>> = vec![None; tasks.len()];
-    let mut first = 0;
-    for Silent { waker, from, to, burst, until } in &silence.silent {
-        let hearers = &silence.hearers[std::mem::replace(&mut first, *until)..*until];
-        let habit = &tasks[*waker as usize].habit;
-        let To { each, one } =
-            *known[*waker as usize].get_or_insert_with(|| habit.to(habit.those(|task, _| causal(*waker, task))));
-        let among = |these: Bits| {
-            let those = move |hearer: &&Hearer| {
-                let Heard { task, end, .. } = silence.heard[hearer.burst];
-                // What came when the burst was over was for another one.
-                let lasts = end.is_some_and(|end| end > hearer.so_far);
-                lasts && habit.tasks(these).any(|(sleeper, _)| sleeper == task)
-            };
-            hearers.iter().filter(those)
+    for (waker, Task { habit, .. }) in (0..).zip(tasks) {
+        let causes = habit.those(|task, _| causal(waker, task));
+        let message = |burst: &Burst, hearer: Hearer| {
+            let from = habit.usual(burst.from, burst.to);
+            (hearer.burst, Message { so_far: hearer.so_far, waker, from })
         };
-        let message = |hearer: &Hearer| Message { so_far: hearer.so_far, waker: *waker, from: habit.usual(*from, *to) };
-        for hearer in among(each) {
-            messages[hearer.burst].push(message(hearer));
+        let one = habit.one_of(causes);
+        if one != 0 {
+            for burst in habit.bursts.iter().filter(|burst| (burst.woken | burst.asleep) & one == 0) {
+                // The first that is free takes it: the one whose burst is the longest for its messages.
+                let piece = |hearer: &Hearer| {
+                    let Heard { begin, end, .. } = silence.heard[hearer.burst];
+                    (end.unwrap_or(begin) - begin) / (messages[hearer.burst].len() as u64 + 2)
+                };
+                let pool = silence.hearers(burst, |task| habit.tasks(one).any(|(sleeper, _)| sleeper == task));
+                if let Some((hearer, message)) = pool.max_by_key(piece).map(|hearer| message(burst, hearer)) {
+                    messages[hearer].push(message);
+                }
+            }
+            continue;
         }
-        if (burst.woken | burst.asleep) & one == 0 {
-            // The first that is free takes it: the one whose burst is the longest for its messages.
-            let piece = |hearer: &&Hearer| {
-                let Heard { begin, end, .. } = silence.heard[hearer.burst];
-                (end.unwrap_or(begin) - begin) / (messages[hearer.burst].len() as u64 + 2)
-            };
-            if let Some(hearer) = among(one).max_by_key(piece) {
-                messages[hearer.burst].push(message(hearer));
+        let mut by = |by| if by != NOBODY && causal(by, waker) { by } else { NOBODY };
+        let bursts: Vec<Burst> = habit.bursts.iter().map(|burst| Burst { by: by(burst.by), ..*burst }).collect();
+        let often = causes & habit.often();
+        for (bit, (sleeper, _)) in habit.sleepers.iter().enumerate().filter(|(bit, _)| often >> bit & 1 == 1) {
+            for round in silent_rounds(&bursts, often, 1 << bit, *sleeper) {
+                let heard = |burst: &Burst| {
+                    silence.hearers(burst, |task| task == *sleeper).next().map(|hearer| message(burst, hearer))
+                };
+                if let Some((hearer, message)) = round.iter().rev().find_map(heard) {
+                    messages[hearer].push(message);
+                }
             }
         }
     }
@@ -329,8 +383,7 @@ pub(super) fn pools(tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bo
     let mut pools: Vec<BTreeSet<TaskIx>> = Vec::new();
     for (waker, Task { habit, .. }) in (0..).zip(tasks) {
         let causes = habit.those(|task, _| causal(waker, task));
-        let To { one, .. } = habit.to(causes);
-        let one = if one.count_ones() > 1 { one } else { 0 };
+        let one = Some(habit.one_of(causes)).filter(|one| one.count_ones() > 1).unwrap_or(0);
         habit.tasks(causes).for_each(|(task, times)| woken[task as usize].0 += times);
         habit.tasks(one).for_each(|(task, times)| woken[task as usize].1 += times);
         let mut pool: BTreeSet<TaskIx> = habit.tasks(one).map(|(task, _)| task).collect();
@@ -346,23 +399,4 @@ pub(super) fn pools(tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bo
     };
     let pools = pools.into_iter().map(|pool| pool.into_iter().filter(from_there).collect());
     pools.filter(|pool: &Vec<TaskIx>| pool.len() > 1).collect()
-}
-
-/// Whether a task's bursts with messages are longer than those without, by task.
-fn taken_one_by_one(silence: &Silence, tasks: &[Task], messages: &[Vec<Message>]) -> Vec<bool> {
-    let mut with = vec![(0, 0, 0); tasks.len()];
-    for (heard, messages) in std::iter::zip(&silence.heard, messages).filter(|(_, messages)| !messages.is_empty()) {
-        let (bursts, sum, pieces) = &mut with[heard.task as usize];
-        *bursts += 1;
-        *sum += heard.end.unwrap_or(heard.begin) - heard.begin;
-        *pieces += messages.len() as u64 + 1;
-    }
-    let holds = |(task, (bursts, sum, pieces)): (&Task, (u64, Nanos, u64))| {
-        let (all, total) = task.receiver.bursts();
-        let (alone, length) = (all.saturating_sub(bursts), total.saturating_sub(sum));
-        let piece = sum as f64 / pieces.max(1) as f64;
-        let takes_time = piece >= LEAST_PART * length as f64 / alone.max(1) as f64;
-        alone >= FEWEST_ALONE && takes_time
-    };
-    std::iter::zip(tasks, with).map(holds).collect()
 }

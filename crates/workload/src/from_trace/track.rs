@@ -214,6 +214,7 @@ impl Track {
             self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
         }
         let task = &mut self.tasks[ix as usize];
+        task.habit.begins(waker);
         task.wakes.add(now, length, waker, slept_for);
         task.place = Place::Ready;
         task.asked = None;

@@ -115,9 +115,8 @@ pub(super) struct Receiver {
     /// Its own work when it got its CPU, and the turn that began then.
     started: (Nanos, u64),
     supplies: Vec<Supply>,
-    /// The bursts after wake-ups by tasks, and their sum.
+    /// The bursts after wake-ups by tasks.
     pub lengths: Sample,
-    sum: Nanos,
     /// Those before and during which none of its wakers ran.
     pub alone: Sample,
     /// Its burst among those during which messages may have come, if it is one of them.
@@ -171,18 +170,12 @@ impl Receiver {
         self.seen.as_ref().map(|_| self.begin)
     }
 
-    /// How many of its bursts began so, and their sum.
-    pub(super) fn bursts(&self) -> (u64, Nanos) {
-        (self.lengths.seen(), self.sum)
-    }
-
     /// It blocks or ends.
     pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &By<'_>) -> Option<Fed> {
         let seen = self.seen.take()?;
         let waited = self.supplies.iter().map(|supply| supply.work).sum();
         let burst = own.saturating_sub(self.begin);
         self.lengths.add(burst);
-        self.sum += burst;
         let (since, turn) = self.started;
         // Those that ran all the while: then it is known how far they were when the task was anywhere in its burst.
         for (waker, seen) in self.wakers.iter().zip(seen).filter(|(waker, _)| all.runs_since(**waker, turn)) {

@@ -50,13 +50,84 @@ fn a_message_is_not_waited_for_before_it_was_sent() {
 }
 
 #[test]
-fn a_server_that_does_in_one_go_what_it_was_asked_for_twice_was_asked_once() {
+fn a_server_that_does_in_one_go_what_it_was_asked_for_twice_waits_for_both() {
     let mut s = client_and_server();
     for round in 0..10 {
         asks_twice(&mut s, 4000 + 200 * round, 4053 + 200 * round);
     }
     let w = s.model(&Options::default()).unwrap().workload;
-    assert_eq!(told(&w, "server-2").join("; "), "20 x run 40, wait; 9 x run 43, wait; 1 x run 43");
+    // What the client does with the second message ends when the server has done 40 us.
+    assert_eq!(
+        told(&w, "server-2").join("; "),
+        "20 x run 40, wait; 9 x run 40, wait, run 3, wait; 1 x run 40, wait, run 3"
+    );
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+/// How often a task does this in the workload.
+fn count(workload: &Workload, task: &str, is: fn(&Action) -> bool) -> u64 {
+    let phases = &workload.tasks.iter().find(|t| t.name == task).expect("the task is in the model").phases;
+    phases.iter().map(|p| p.loops.unwrap() * p.events.iter().filter(|step| is(&step.what)).count() as u64).sum()
+}
+
+#[test]
+fn who_wakes_several_in_one_go_sends_a_message_to_those_that_are_awake_too() {
+    // A boss starts a phase every 400 us: it wakes three workers, of which the last one is still awake in each eighth.
+    // At 200 a timer wakes the boss for something else, while all of them sleep.
+    let mut s = Script::default();
+    (1..=4).zip(["boss", "a", "b", "c"]).for_each(|(tid, name)| _ = s.name(tid, name));
+    s.switch(0, 0, 0, Runnable, 1);
+    (1..4).for_each(|cpu| _ = s.switch(0, cpu, cpu as Tid + 1, Sleeping, 0));
+    s.switch(5, 0, 1, Sleeping, 0);
+    for round in 0..40 {
+        let (t, late) = (round * 400, |round| round % 8 == 7);
+        s.wake_in(Context::HardIrq, t + 8, 0, 0, 1).switch(t + 8, 0, 0, Runnable, 1);
+        for cpu in (1..4).filter(|cpu| *cpu < 3 || !late(round)) {
+            let worker = cpu as Tid + 1;
+            s.wake_in(Context::Task, t + 10, 0, 1, worker).switch(t + 10, cpu, 0, Runnable, worker);
+        }
+        s.switch(t + 20, 0, 1, Sleeping, 0);
+        let asleep = (1..4).filter(|cpu| *cpu < 3 || !late(round + 1));
+        asleep.for_each(|cpu| _ = s.switch(t + 110, cpu, cpu as Tid + 1, Sleeping, 0));
+        s.wake_in(Context::HardIrq, t + 200, 0, 0, 1).switch(t + 200, 0, 0, Runnable, 1);
+        s.switch(t + 210, 0, 1, Sleeping, 0);
+    }
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(count(&w, "a-2", |what| matches!(what, Action::SemWait(_))), 40);
+    assert_eq!(count(&w, "c-4", |what| matches!(what, Action::SemWait(_))), 40);
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+#[test]
+fn who_answers_a_task_answers_it_while_it_is_awake_too() {
+    // A worker sleeps for a lock in the middle of its work, and tells its boss when that is done. In every fourth round
+    // the boss is still awake then, and another task wakes it later.
+    let mut s = Script::default();
+    (1..=3).zip(["boss", "worker", "other"]).for_each(|(tid, name)| _ = s.name(tid, name));
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 2, Sleeping, 0).switch(0, 2, 0, Runnable, 3);
+    for round in 0..40 {
+        let (t, late) = (round * 200, round % 4 == 3);
+        s.wake_in(Context::Task, t + 10, 0, 1, 2).switch(t + 10, 1, 0, Runnable, 2);
+        if !late {
+            s.switch(t + 15, 0, 1, Sleeping, 0);
+        }
+        s.switch(t + 20, 1, 2, Sleeping, 0);
+        s.wake_in(Context::HardIrq, t + 40, 1, 0, 2).switch(t + 40, 1, 0, Runnable, 2);
+        if !late {
+            s.wake_in(Context::Task, t + 60, 1, 2, 1).switch(t + 60, 0, 0, Runnable, 1);
+        }
+        s.switch(t + 64, 1, 2, Sleeping, 0);
+        if late {
+            s.switch(t + 66, 0, 1, Sleeping, 0);
+            s.wake_in(Context::Task, t + 70, 2, 3, 1).switch(t + 70, 0, 0, Runnable, 1);
+        }
+    }
+    s.switch(8_000, 0, 1, Sleeping, 0).switch(8_000, 2, 3, Sleeping, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    let answers = |what: &Action| matches!(what, Action::SemPost(name) if name == "wake-boss-1");
+    assert_eq!(count(&w, "worker-2", answers), 40);
+    assert_eq!(count(&w, "other-3", answers), 10);
+    assert_eq!(stuck(&w), [""; 0]);
 }
 
 /// What clients do when they have asked.
