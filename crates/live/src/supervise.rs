@@ -199,8 +199,9 @@ fn ended_by_signal(signals: &Signals) -> bool {
 
 /// Reaps children that have ended. Whether the run is over: all launchers have ended, or one was killed.
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
-    std::thread::sleep(GOING);
-    while let Reaped::Child(child, signal) = sys::reap(-1, false) {
+    while let Some(child) = sys::ended_child() {
+        std::thread::sleep(GOING);
+        let Reaped::Child(_, signal) = sys::reap(child, false) else { continue };
         let before = launchers.len();
         launchers.retain(|launcher| *launcher != child);
         if let (Some(signal), true) = (signal, launchers.len() < before) {

@@ -277,6 +277,17 @@ pub(crate) enum Reaped {
     NoChildren,
 }
 
+/// A child that has ended and was not reaped yet.
+pub(crate) fn ended_child() -> Option<Tid> {
+    // SAFETY: zeros are a value of this type; it is live, and has the id of a child or 0 if the call succeeds.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let found = libc::waitid(libc::P_ALL, 0, &raw mut info, options) == 0;
+        Some(info.si_pid()).filter(|child| found && *child != 0)
+    }
+}
+
 /// Reaps a child; waits for one if `wait`.
 pub(crate) fn reap(which: Tid, wait: bool) -> Reaped {
     let mut status = 0;

@@ -76,8 +76,9 @@ fn a_full_disk_costs_no_file_and_leaves_none() {
 #[test]
 fn a_device_that_takes_nothing_is_named() {
     let folder = folder();
-    for verb in VERBS {
-        let failed = schedlab(folder.path(), &[verb, &["/dev/full", "--force"]].concat());
+    // The name of a picture says of what kind it is, which this one does not.
+    for verb in VERBS.iter().filter(|verb| verb[0] != "heatmap") {
+        let failed = schedlab(folder.path(), &[verb, &["/dev/full", "--force"][..]].concat());
         let problem = text(&failed.stderr);
         assert_eq!(failed.status.code(), Some(2), "{verb:?}: {problem}");
         assert!(problem.contains("/dev/full: ") && problem.contains("No space left on device"), "{verb:?}: {problem}");

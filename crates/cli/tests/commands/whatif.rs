@@ -12,11 +12,18 @@ fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).expect("one JSON document")
 }
 
+/// So long most of what another kernel changes stands out from chance.
+const LONG: &str = "4s";
+
 /// A folder with the load, simulated under a kernel on two CPUs.
 fn simulated(kernel: &str) -> tempfile::TempDir {
+    simulated_for("2s", kernel)
+}
+
+fn simulated_for(duration: &str, kernel: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("server.json"), SERVER).expect("written");
-    ok(folder.path(), &["sim", "-k", kernel, "-m", "2", "-w", "server.json", "-o", "t.arrows"]);
+    ok(folder.path(), &["sim", "-k", kernel, "-m", "2", "-w", "server.json", "-d", duration, "-o", "t.arrows"]);
     folder
 }
 
@@ -36,10 +43,11 @@ fn the_direction_is_that_of_a_direct_simulation() {
     let (mut claimed, mut all) = ([0, 0], [0, 0]);
     let (o1, cfs, eevdf) = ("linux-2.6.11", "linux-6.1", "linux-6.12");
     for (from, to) in [(cfs, eevdf), (eevdf, cfs), (cfs, o1), (eevdf, o1)] {
-        let folder = simulated(from);
+        let folder = simulated_for(LONG, from);
         let folder = folder.path();
         let before = json(folder, &["stats", "t.arrows"]);
-        let direct = |seed| json(folder, &["sim", "-k", to, "-m", "2", "-w", "server.json", "--seed", seed]);
+        let load = ["-m", "2", "-w", "server.json", "-d", LONG];
+        let direct = |seed| json(folder, &[&["sim", "-k", to, "--seed", seed], &load[..]].concat());
         let direct = ["1", "2", "3", "4", "5", "6"].map(direct);
         let answer = json(folder, &["whatif", "t.arrows", "--kernel", to]);
         let variant = &answer["whatif"]["variants"][0];
@@ -272,7 +280,7 @@ fn bad_questions_are_refused() {
 
 #[test]
 fn a_sentence_leads_to_the_place_that_explains_it() {
-    let folder = simulated("linux-6.12");
+    let folder = simulated_for(LONG, "linux-6.12");
     let folder = folder.path();
     let ask = ["whatif", "t.arrows", "--kernel", "linux-6.1", "--keep", "traces"];
     let answer = json(folder, &[&ask[..], &["-o", "report.html"]].concat())["whatif"].clone();
