@@ -98,8 +98,8 @@ fn fork_task(world: &'static World, at: usize, started: Nanos, launcher: Tid) {
 fn wait_for_children(world: &'static World) -> ! {
     loop {
         match sys::reap(-1, true) {
-            Reaped::Child(_, Some(signal)) => world.fail(&killed(signal)),
-            Reaped::Child(..) | Reaped::None => {}
+            Reaped::Child(Some(signal)) => world.fail(&killed(signal)),
+            Reaped::Child(None) | Reaped::None => {}
             Reaped::NoChildren => sys::exit(0),
         }
     }

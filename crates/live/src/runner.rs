@@ -163,7 +163,7 @@ impl Supervisor {
             loop {
                 match sys::reap(pid, true) {
                     Reaped::None => {}
-                    ended => break self.killed = matches!(ended, Reaped::Child(_, Some(_))),
+                    ended => break self.killed = matches!(ended, Reaped::Child(Some(_))),
                 }
             }
         }

@@ -201,7 +201,7 @@ fn ended_by_signal(signals: &Signals) -> bool {
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
     while let Some(child) = sys::ended_child() {
         std::thread::sleep(GOING);
-        let Reaped::Child(_, signal) = sys::reap(child, false) else { continue };
+        let Reaped::Child(signal) = sys::reap(child, false) else { continue };
         let before = launchers.len();
         launchers.retain(|launcher| *launcher != child);
         if let (Some(signal), true) = (signal, launchers.len() < before) {

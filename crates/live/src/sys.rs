@@ -267,10 +267,10 @@ pub(crate) fn kill(process: Tid) {
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// A child that ended, if there is one: its id, and the signal that killed it.
+/// A child that ended, if there is one.
 pub(crate) enum Reaped {
-    /// This one.
-    Child(Tid, Option<i32>),
+    /// It did, by this signal if one killed it.
+    Child(Option<i32>),
     /// There are children, and all live.
     None,
     /// There are no children.
@@ -296,7 +296,7 @@ pub(crate) fn reap(which: Tid, wait: bool) -> Reaped {
         0 => Reaped::None,
         -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => Reaped::None,
         -1 => Reaped::NoChildren,
-        child => Reaped::Child(child, libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))),
+        _ => Reaped::Child(libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))),
     }
 }
 

@@ -106,8 +106,8 @@ fn in_a_guest_the_recorder_waits_until_the_tasks_have_ended() {
     };
     let workers = run_us(|name| name.starts_with("worker"));
     // The recorder once wrote what it knew of each task while they ran; the supervisor, which has the highest priority,
-    // once kept the last thread from its end, and waited for that: a fifth of their time, and one and a half times. With
-    // as little optimisation as here a tenth is left.
+    // once kept the last thread from its end, and waited for that. That took a fifth of their time, and all of it and a
+    // half more. With as little optimisation as here a tenth is left.
     let own = run_us(|name| matches!(name, "schedlab" | "schedlab-super"));
     assert!(workers > 600e3 && own < workers * 0.14, "{own} us beside {workers} us");
 }
