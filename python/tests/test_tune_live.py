@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from schedlab.tuning.real import undisturbed
+from schedlab.tuning.tune import Interrupted
+
 STAND_IN = """#!{python}
 import json, os, sys
 from pathlib import Path
@@ -322,3 +325,24 @@ def test_a_command_finds_its_parameters(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert result["best"] == {"threads": 1}
     assert result["improvement"] == pytest.approx(99 / 75 - 1)
+
+
+def test_a_signal_does_not_break_into_a_change_of_the_machine() -> None:
+    def ends(number: int, _: object) -> None:
+        raise Interrupted(f"signal {number}")
+
+    def change() -> None:
+        with undisturbed():
+            signal.raise_signal(signal.SIGTERM)
+            done.append("the change")
+
+    before = signal.signal(signal.SIGTERM, ends)
+    done: list[str] = []
+    try:
+        with pytest.raises(Interrupted):
+            change()
+        assert done == ["the change"]
+        with pytest.raises(Interrupted):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,10 +3,13 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,13 +130,36 @@ class Tunables:
         with tempfile.NamedTemporaryFile("w", dir=home(), suffix=".toml", encoding="utf-8") as file:
             file.write(as_toml(settings))
             file.flush()
-            command.call(["tunables", "--apply", file.name, "--owner", str(os.getpid())])
+            with undisturbed():
+                command.call(["tunables", "--apply", file.name, "--owner", str(os.getpid())])
         self._now = dict(settings)
 
     def restore(self) -> None:
         """Put every tunable back as it was before the first change."""
         self._now = None
         restore(("--owner", str(os.getpid())))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Handle signals that come meanwhile afterwards.
+
+    A handler that raises while a process is being started leaves that process to itself: what it changes is then
+    changed after everything was put back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {own: signal.signal(own, lambda number, _: came.append(number)) for own in signals}
+    try:
+        yield
+    finally:
+        for own, handler in before.items():
+            signal.signal(own, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def restore(owner: Sequence[str] = ()) -> Any:  # noqa: ANN401 (the command's document)
