@@ -132,10 +132,7 @@ impl Asked<'_> {
 
     /// Why no metric of the experiment has a value here: each asks for a tunable that this kernel does not have.
     fn lacks_all(&self, experiment: &Experiment) -> Option<String> {
-        let has = |name: &str| {
-            let short = name.strip_prefix("sched_").unwrap_or(name);
-            [name, short].into_iter().any(|name| self.profile.tunable(name).is_some())
-        };
+        let has = |name: &str| spellings(name).any(|name| self.profile.tunable(name).is_some());
         let lacking = |metric: &Expr| {
             let mut lacking = None;
             metric.references(&mut |reference| {
@@ -158,10 +155,13 @@ impl Asked<'_> {
             let entry = catalogue::find(name).is_some_and(|e| matches!(e.location.as_str(), "sysctl" | "debugfs"));
             self.profile.tunable(name).filter(|_| entry).map(|tunable| tunable.name.to_owned())
         };
-        // What was in /proc/sys/kernel until 5.12 lost this part of its name.
-        let found = settable(name).or_else(|| settable(name.strip_prefix("sched_")?));
-        found.ok_or_else(|| format!("{} has no {name} that could be set", self.name))
+        spellings(name).find_map(settable).ok_or_else(|| format!("{} has no {name} that could be set", self.name))
     }
+}
+
+/// The names that a tunable may have: what was in /proc/sys/kernel until 5.12 then lost the first part of its name.
+fn spellings(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(name).chain(name.strip_prefix("sched_"))
 }
 
 fn is_fair(kernel: &Kernel) -> bool {

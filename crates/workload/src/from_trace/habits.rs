@@ -51,7 +51,7 @@ struct Burst {
     /// Its work at the beginning and at the end.
     from: Nanos,
     to: Nanos,
-    /// Whom it woke, and who of the others slept when it ended.
+    /// The tasks that it woke, and those of the others that slept when it ended.
     woken: Bits,
     asleep: Bits,
     /// Where those that were awake begin among all hearers, and how many they are.
@@ -66,8 +66,8 @@ pub(super) struct Habit {
     /// It wakes more than are followed.
     more: bool,
     bursts: Vec<Burst>,
-    /// The burst that is under way: who woke it, whom it has woken in it, and its work when it began and at its last
-    /// wake-up.
+    /// The burst that is under way: the task's waker, the tasks that it has woken, and its work at the beginning and
+    /// when it last woke one.
     by: TaskIx,
     woken: Bits,
     begin: Nanos,
@@ -159,7 +159,7 @@ impl Habit {
         self.those(|_, times| times * RARELY >= self.waking)
     }
 
-    /// Those of whom one gets a message in each of its bursts, if it wakes these of its own accord.
+    /// A pool, one task of which gets a message in each burst; `causes` are the tasks that it wakes of its own accord.
     fn one_of(&self, causes: Bits) -> Bits {
         let all = causes & self.often();
         let together = self.bursts.iter().filter(|burst| (burst.woken & all).count_ones() > 1).count();
@@ -359,9 +359,12 @@ fn messages(silence: &Silence, tasks: &[Task], mut causal: impl FnMut(TaskIx, Ta
             }
             continue;
         }
+        let often = causes & habit.often();
+        if often == 0 {
+            continue;
+        }
         let mut by = |by| if by != NOBODY && causal(by, waker) { by } else { NOBODY };
         let bursts: Vec<Burst> = habit.bursts.iter().map(|burst| Burst { by: by(burst.by), ..*burst }).collect();
-        let often = causes & habit.often();
         for (bit, (sleeper, _)) in habit.sleepers.iter().enumerate().filter(|(bit, _)| often >> bit & 1 == 1) {
             for round in silent_rounds(&bursts, often, 1 << bit, *sleeper) {
                 let heard = |burst: &Burst| {

@@ -239,17 +239,10 @@ impl Timeline {
     }
 }
 
-/// The node before `p`, the last of the tree.
+/// The node before `p`, the last of the tree. As `p` has nothing to its right, there is one node at most to its left.
 fn predecessor_of_last(arena: &Arena, p: u32) -> u32 {
     let Node { left, parent, .. } = *arena.at(p);
-    if left == NIL {
-        return parent;
-    }
-    let mut i = left;
-    while arena.at(i).right != NIL {
-        i = arena.at(i).right;
-    }
-    i
+    if left == NIL { parent } else { left }
 }
 
 /// The node after `p` in the tree.
