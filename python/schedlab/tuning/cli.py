@@ -134,6 +134,7 @@ def _found(given: argparse.Namespace, own: Any) -> Any:  # noqa: ANN401 (a study
 @contextmanager
 def _signals() -> Iterator[None]:
     """Turn the signals that ask for the end into an exception, once: what follows is not interrupted again."""
+    from schedlab.tuning.real import ENDING  # noqa: PLC0415
     from schedlab.tuning.tune import Interrupted  # noqa: PLC0415
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -141,7 +142,7 @@ def _signals() -> Iterator[None]:
             signal.signal(own, signal.SIG_IGN)
         raise Interrupted(f"signal {number}")
 
-    before = {own: signal.signal(own, interrupt) for own in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {own: signal.signal(own, interrupt) for own in ENDING}
     try:
         yield
     except Interrupted:

@@ -22,6 +22,9 @@ from schedlab.tuning.objective import Run, of_command
 from schedlab.tuning.simulated import File, run_of
 from schedlab.tuning.study import Study, seconds
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask for the end."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -151,8 +154,7 @@ def undisturbed() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {own: signal.signal(own, lambda number, _: came.append(number)) for own in signals}
+    before = {own: signal.signal(own, lambda number, _: came.append(number)) for own in ENDING}
     try:
         yield
     finally:
