@@ -33,11 +33,6 @@ const SETUP: Nanos = 120_000_000_000;
 const LEAD: Nanos = 2_000_000;
 const LEAD_EACH: Nanos = 30_000;
 
-/// How long a child that has ended is left before it is reaped. The kernel tells of its end before its last thread is
-/// gone, whose entries in /proc it then frees. Who reaps the child meanwhile waits for that in a loop
-/// (`shrink_dcache_parent`), and beside this process's priority that thread does not get this CPU.
-const GOING: Duration = Duration::from_millis(1);
-
 /// The supervisor's body, in the process that was forked for it.
 pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut notice: PipeReader) -> ! {
     let signals = stand_apart(&[command.as_raw_fd(), notice.as_raw_fd(), world.notify.as_raw_fd()]);
@@ -110,9 +105,14 @@ fn stand_apart(keep: &[RawFd]) -> Signals {
     sys::close_all_but(keep);
     sys::adopt_orphans();
     let Ok(signals) = Signals::take() else { sys::exit(1) };
-    // Without the right to it, the supervisor competes with the tasks. They also look at the time themselves.
-    let _ = SchedAttr::fifo(99).set();
+    stand_out(true);
     signals
+}
+
+/// Gives this process the highest real-time priority, or takes it back. Without the right to it, the supervisor competes
+/// with the tasks. They also look at the time themselves.
+fn stand_out(on: bool) {
+    let _ = if on { SchedAttr::fifo(99) } else { SchedAttr::default() }.set();
 }
 
 /// How far the run is.
@@ -198,10 +198,15 @@ fn ended_by_signal(signals: &Signals) -> bool {
 }
 
 /// Reaps children that have ended. Whether the run is over: all launchers have ended, or one was killed.
+///
+/// The kernel tells of a child's end before its last thread is gone, whose entries in /proc it then frees. Who reaps the
+/// child meanwhile waits for that in a loop (`shrink_dcache_parent`), so that thread must be able to get this CPU.
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
     while let Some(child) = sys::ended_child() {
-        std::thread::sleep(GOING);
-        let Reaped::Child(signal) = sys::reap(child, false) else { continue };
+        stand_out(false);
+        let reaped = sys::reap(child, false);
+        stand_out(true);
+        let Reaped::Child(signal) = reaped else { continue };
         let before = launchers.len();
         launchers.retain(|launcher| *launcher != child);
         if let (Some(signal), true) = (signal, launchers.len() < before) {

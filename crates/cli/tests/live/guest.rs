@@ -95,21 +95,25 @@ fn in_a_guest_the_recorder_waits_until_the_tasks_have_ended() {
     let Some(cache) = cache() else { return };
     let dir = tempfile::tempdir().unwrap();
     let workload = dir.path().join("w.json");
-    fs::write(&workload, r#"{"tasks": {"worker": {"instance": 64, "loop": 1, "run": 10000}}}"#).unwrap();
-    let options = ["--on", "vm:debian-6.12", "--deterministic", "--json", "--boot-limit", PATIENCE];
-    let printed = ok(run(cache, &[&["exec", workload.to_str().unwrap()], &options[..]].concat()));
-    let document: Value = serde_json::from_str(&printed).unwrap();
-    let run_us = |wanted: fn(&str) -> bool| {
-        let tasks = document["tasks"].as_array().unwrap().iter();
-        let named = tasks.filter(|task| wanted(task["name"].as_str().unwrap()));
-        named.map(|task| task["run_us"].as_f64().unwrap()).sum::<f64>()
-    };
-    let workers = run_us(|name| name.starts_with("worker"));
-    // The recorder once wrote what it knew of each task while they ran; the supervisor, which has the highest priority,
-    // once kept the last thread from its end, and waited for that. That took a fifth of their time, and all of it and a
-    // half more. With as little optimisation as here a tenth is left.
-    let own = run_us(|name| matches!(name, "schedlab" | "schedlab-super"));
-    assert!(workers > 600e3 && own < workers * 0.14, "{own} us beside {workers} us");
+    // Which of them met the supervisor on its way was chance.
+    for workers in [48, 64, 72] {
+        let text = format!(r#"{{"tasks": {{"worker": {{"instance": {workers}, "loop": 1, "run": 10000}}}}}}"#);
+        fs::write(&workload, text).unwrap();
+        let options = ["--on", "vm:debian-6.12", "--deterministic", "--json", "--boot-limit", PATIENCE];
+        let printed = ok(run(cache, &[&["exec", workload.to_str().unwrap()], &options[..]].concat()));
+        let document: Value = serde_json::from_str(&printed).unwrap();
+        let run_us = |wanted: fn(&str) -> bool| {
+            let tasks = document["tasks"].as_array().unwrap().iter();
+            let named = tasks.filter(|task| wanted(task["name"].as_str().unwrap()));
+            named.map(|task| task["run_us"].as_f64().unwrap()).sum::<f64>()
+        };
+        let theirs = run_us(|name| name.starts_with("worker"));
+        // The recorder once wrote what it knew of each task while they ran; the supervisor, when it had the highest
+        // priority while it reaped, kept the last thread from its end, and waited for that. That took a fifth of their
+        // time, and 0.95 s. With as little optimisation as here a tenth is left.
+        let own = run_us(|name| matches!(name, "schedlab" | "schedlab-super"));
+        assert!(theirs > 400e3 && own < theirs * 0.14, "{workers} workers: {own} us beside {theirs} us");
+    }
 }
 
 /// Where two traces differ first: the metadata, the tasks, or an event.

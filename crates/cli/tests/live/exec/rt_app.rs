@@ -56,11 +56,12 @@ fn rt_app_does_the_same_with_the_same_file() {
             "{name}: ours {run} us ({took} by its clock), {own_rounds} sleeps; \
              theirs {their_run} us, {their_rounds} sleeps"
         );
-        // Both may lose a period at the end, and rt-app sleeps a few times more while it starts and ends.
-        assert!((own_rounds - rounds).abs() <= 2.0 && (their_rounds - rounds).abs() <= 6.0, "{context}");
+        // A period that was late, since a host had taken the CPU, begins the next without a sleep. rt-app sleeps a few
+        // times more while it starts and ends, and ends when its first thread, which is no real-time task, gets a CPU.
+        assert!((rounds * 0.9..=rounds + 2.0).contains(&own_rounds) && their_rounds >= rounds * 0.9, "{context}");
         // What a recording has also contains the time in which a virtual machine's CPU was taken away.
         assert!(run / (rounds * work) > 0.85 && (took / (rounds * work) - 1.0).abs() < 0.15, "{context}");
         // rt-app measures its loops once, by the wall clock: where others run at that moment, all its work is short.
-        assert!((0.1..2.0).contains(&(their_run / run)), "{context}");
+        assert!((0.1..2.0).contains(&(their_run / their_rounds / (run / own_rounds))), "{context}");
     }
 }
