@@ -3,6 +3,7 @@
 //! A [`Test`] is a file with a `[test]` table. [`run`] fits it to a machine and a kernel (`fit`), runs it on a backend
 //! that keeps its traces and watches for foreign tasks (`watch`), and judges ([`Tested`]).
 
+mod begun;
 mod fit;
 mod judge;
 mod junit;

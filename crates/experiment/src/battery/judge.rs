@@ -144,21 +144,33 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         verdict => verdict,
     };
     tested.reason = if decides { reason(&judged).or(tested.reason) } else { tested.reason };
-    if tested.verdict == Verdict::Fail && seen.taken > how.noise {
+    let excuse = match seen.missing {
+        _ if tested.verdict != Verdict::Fail => None,
+        (0, _) => (seen.taken > how.noise).then(|| taken(seen.taken)),
+        missing => Some(late(missing)),
+    };
+    if let Some(excuse) = excuse {
         tested.verdict = Verdict::Undecided;
-        tested.reason = Some(taken(seen.taken, tested.reason.as_deref().unwrap_or_default()));
+        tested.reason = Some(format!("{excuse}: {}", tested.reason.as_deref().unwrap_or_default()));
     }
     tested.judged = Some(judged);
     keep(&mut tested, traces)?;
     Ok((tested, None))
 }
 
-/// Why a failure in a guest decides nothing.
-fn taken(share: f64, failure: &str) -> String {
+/// Why a failure in a guest decides nothing, of whose CPUs the host took so much.
+fn taken(share: f64) -> String {
     format!(
         "the host took up to {:.0}% of the time from the guest's CPUs, so that this says nothing of the kernel \
-         (--deterministic counts instructions instead): {failure}",
+         (--deterministic counts instructions instead)",
         share * 100.0
+    )
+}
+
+/// Why a failure decides nothing if so many of the tasks had not begun.
+fn late((missing, all): (usize, usize)) -> String {
+    format!(
+        "{missing} of {all} tasks had not begun when half of the time was over, so that this says nothing of the kernel"
     )
 }
 

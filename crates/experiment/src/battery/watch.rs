@@ -1,5 +1,6 @@
 //! A backend that also keeps the traces of its runs, and watches which foreign tasks took CPU time meanwhile.
 
+use super::begun::Begun;
 use crate::backend::{Backend, Outcome, Request};
 use schedlab_base::{CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
 use schedlab_capture::busy::largest;
@@ -41,6 +42,8 @@ pub(super) struct Seen {
     pub(super) noise: Vec<Noise>,
     /// The largest part of the time that a host took from a guest's CPUs.
     pub(super) taken: f64,
+    /// How many tasks had not begun in the run in which most had not, and how many were to.
+    pub(super) missing: (usize, usize),
     runs: BTreeMap<u64, usize>,
 }
 
@@ -81,8 +84,9 @@ impl Backend for Watched<'_> {
     }
 
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
-        let mut foreign = Foreign::new(self.cpus);
-        let mut both = (&mut foreign, sink);
+        let (mut foreign, mut begun) = (Foreign::new(self.cpus), Begun::default());
+        let mut watching = (&mut foreign, &mut begun);
+        let mut both = (&mut watching, sink);
         let outcome = match self.file(request.seed) {
             None => self.inner.run(request, &mut both)?,
             Some(path) => {
@@ -101,6 +105,7 @@ impl Backend for Watched<'_> {
             let mut seen = self.seen.lock().expect("no thread panics while it holds the lock");
             seen.noise.push(noise);
             seen.taken = seen.taken.max(outcome.taken.unwrap_or(0.0));
+            seen.missing = seen.missing.max(begun.missing(&request.workload, outcome.end, own));
         }
         Ok(outcome)
     }
