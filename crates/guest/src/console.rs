@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most that is read of a console.
 pub(crate) const MOST_BYTES: u64 = 64 << 20;
@@ -50,6 +50,12 @@ pub(crate) fn trouble(text: &str) -> Option<String> {
 /// emulates, now and then runs one afterwards.
 pub(crate) fn stumbled(text: &str) -> bool {
     text.contains("int3: 0000 [#")
+}
+
+/// How long nothing has been written to a console.
+pub(crate) fn silent(console: &File) -> Duration {
+    let written = console.metadata().and_then(|meta| meta.modified());
+    written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
 /// Keeps a console as a file in the user's cache, and gives the file's name.

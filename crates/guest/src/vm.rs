@@ -10,6 +10,7 @@ use crate::topology;
 use schedlab_base::{Error, Result};
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: u32 = 10;
 /// How often a guest is started again that stumbled over QEMU.
 const MOST_STUMBLES: usize = 2;
+/// What its kernel did.
+const BREAKPOINT: &str = "met a breakpoint of its own";
+const STOOD_STILL: &str = "stood still while it booted";
 /// How long QEMU may take to end after the guest is done.
 const LAST: Duration = Duration::from_secs(10);
 
@@ -53,27 +57,56 @@ pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
 }
 
 /// Starts a guest for a job; if the job says that it shall stay, and nothing speaks against that, it waits for another.
-/// A guest whose kernel [stumbled](console::stumbled) over QEMU is started again, and a remark says so.
+/// A guest whose kernel [stumbled](console::stumbled) over QEMU, or stood still while it booted, is started again, and a
+/// remark says so.
 ///
 /// # Errors
 /// As [`run`].
 pub(crate) fn start(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<(Ran, Option<Running>)> {
-    let mut stumbles = 0;
+    let mut again: Vec<&'static str> = Vec::new();
     loop {
         let running = boot(guest, job, accel)?;
-        let console = running.files.console.try_clone().map_err(|e| Error::system("cannot keep the console", &e))?;
-        let again = || accel == Accel::Tcg && console::stumbled(&console::text(&console));
+        let stumble = Stumble::of(&running)?;
         match running.job(job, guest.limits) {
-            Err(_) if stumbles < MOST_STUMBLES && again() => stumbles += 1,
             Ok((mut ran, stays)) => {
-                if stumbles > 0 {
-                    let what = "under QEMU's emulation its kernel met a breakpoint of its own; it was started again";
-                    ran.remarks.push(what.to_owned());
-                }
+                let said =
+                    again.last().map(|what| format!("under QEMU's emulation its kernel {what}; it was started again"));
+                ran.remarks.extend(said);
                 return Ok((ran, stays));
             }
-            Err(e) => return Err(e),
+            Err(e) => match stumble.reason(guest.limits.boot, &again) {
+                Some(what) if accel == Accel::Tcg => again.push(what),
+                _ => return Err(e),
+            },
         }
+    }
+}
+
+/// By what a guest shows that its kernel failed for QEMU's sake.
+struct Stumble {
+    console: File,
+    mailbox: Mailbox,
+}
+
+impl Stumble {
+    fn of(running: &Running) -> Result<Self> {
+        let failed = |e: std::io::Error| Error::system("cannot keep the console", &e);
+        let files = &running.files;
+        let mailbox = Mailbox::new(files.mailbox.try_clone().map_err(failed)?);
+        Ok(Self { console: files.console.try_clone().map_err(failed)?, mailbox })
+    }
+
+    /// Why a guest that failed is to be started once more, if it is. `limit` is what it may take to boot, and `before`
+    /// why it was started again so far.
+    fn reason(&self, limit: Duration, before: &[&str]) -> Option<&'static str> {
+        let text = console::text(&self.console);
+        if console::stumbled(&text) {
+            return Some(BREAKPOINT).filter(|_| before.len() < MOST_STUMBLES);
+        }
+        let up = self.mailbox.stage(0) >= Stage::Up;
+        let silent = !up && !text.is_empty() && console::silent(&self.console) > limit / 2;
+        // A kernel that never boots is to fail soon.
+        (silent && console::trouble(&text).is_none() && before.is_empty()).then_some(STOOD_STILL)
     }
 }
 
@@ -307,6 +340,29 @@ mod tests {
         assert!(!over(100, 0) && over(101, 0));
         assert!(!over(500, 400) && over(500, 399));
         assert!(!over(1000, 950) && over(1001, 1000), "at last there is an end");
+    }
+
+    #[test]
+    fn a_kernel_that_stands_still_while_it_boots_is_started_once_more() {
+        let console = tempfile::tempfile().unwrap();
+        let memory = tempfile::tempfile().unwrap();
+        memory.set_len(mailbox::BYTES).unwrap();
+        let stumble = || {
+            let [console, memory] = [&console, &memory].map(|file| file.try_clone().unwrap());
+            Stumble { console, mailbox: Mailbox::new(memory) }
+        };
+        let limit = 100 * SECOND;
+        assert_eq!(stumble().reason(limit, &[]), None, "it printed nothing");
+        (&console).write_all(b"[    0.4] sched_clock: Marking stable\n").unwrap();
+        assert_eq!(stumble().reason(limit, &[]), None, "it has just said something");
+        let long_ago = std::time::SystemTime::now() - 51 * SECOND;
+        console.set_modified(long_ago).unwrap();
+        assert_eq!(stumble().reason(limit, &[]), Some(STOOD_STILL));
+        assert_eq!(stumble().reason(limit, &[STOOD_STILL]), None, "it is no chance");
+        assert_eq!(stumble().reason(3 * limit, &[]), None, "it may be slow");
+        (&console).write_all(b"[    0.5] Oops: int3: 0000 [#1] PREEMPT SMP\n").unwrap();
+        assert_eq!(stumble().reason(limit, &[STOOD_STILL]), Some(BREAKPOINT));
+        assert_eq!(stumble().reason(limit, &[BREAKPOINT; MOST_STUMBLES]), None);
     }
 
     #[test]
