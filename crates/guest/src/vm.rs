@@ -57,8 +57,8 @@ pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
 }
 
 /// Starts a guest for a job; if the job says that it shall stay, and nothing speaks against that, it waits for another.
-/// A guest whose kernel [stumbled](console::stumbled) over QEMU, or stood still while it booted, is started again, and a
-/// remark says so.
+/// A guest whose kernel [stumbled](console::stumbled) over QEMU, or stood still while it booted, is started again, and
+/// a remark says so.
 ///
 /// # Errors
 /// As [`run`].

@@ -109,8 +109,8 @@ fn stand_apart(keep: &[RawFd]) -> Signals {
     signals
 }
 
-/// Gives this process the highest real-time priority, or takes it back. Without the right to it, the supervisor competes
-/// with the tasks. They also look at the time themselves.
+/// Gives this process the highest real-time priority, or takes it back. Without the right to it, the supervisor
+/// competes with the tasks. They also look at the time themselves.
 fn stand_out(on: bool) {
     let _ = if on { SchedAttr::fifo(99) } else { SchedAttr::default() }.set();
 }
@@ -199,8 +199,8 @@ fn ended_by_signal(signals: &Signals) -> bool {
 
 /// Reaps children that have ended. Whether the run is over: all launchers have ended, or one was killed.
 ///
-/// The kernel tells of a child's end before its last thread is gone, whose entries in /proc it then frees. Who reaps the
-/// child meanwhile waits for that in a loop (`shrink_dcache_parent`), so that thread must be able to get this CPU.
+/// The kernel tells of a child's end before its last thread is gone, whose entries in /proc it then frees. Who reaps
+/// the child meanwhile waits for that in a loop (`shrink_dcache_parent`), so that thread must be able to get this CPU.
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
     while let Some(child) = sys::ended_child() {
         stand_out(false);

@@ -1,7 +1,7 @@
 //! Whether the tasks of a run had begun in time for it to say something.
 //!
-//! Tasks begin one after another. Where a machine is slow beside its clock, as a guest is whose many CPUs share one that
-//! counts instructions, the last of them may not have begun when the run is over.
+//! Tasks begin one after another. Where a machine is slow beside its clock, as a guest is whose many CPUs share one
+//! that counts instructions, the last of them may not have begun when the run is over.
 
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, Tid};
 use schedlab_workload::Workload;
@@ -60,7 +60,8 @@ mod tests {
                 Payload::Switch { prev: 0, prev_prio: 120, prev_state: TaskState::Runnable, next, next_prio: 120 };
             Event { time, cpu: 0, what }
         };
-        // Of a run of 1 ms, 3 and the first two of 4 are to begin within a quarter. The last one is too late; 9 is not ours.
+        // Of a run of 1 ms, 3 and the first two of 4 are to begin within a quarter. The last one is too late. 9 is not
+        // ours.
         begun.events(&[
             new(0, 1),
             runs(10, 1),
