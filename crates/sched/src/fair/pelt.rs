@@ -22,7 +22,7 @@ pub(super) mod util_est;
 use super::entity::{EntityId, QueueId};
 use crate::classes::ClassId;
 use above::{Above, WorkClock};
-use average::Average;
+use average::{Average, Left};
 use cpu_load::CpuLoad;
 use propagate::Reported;
 use schedlab_base::{CpuId, Nanos, Release, v, v2_6};
@@ -86,6 +86,8 @@ pub(super) struct Pelt {
     sums: Vec<u64>,
     reported: Vec<Reported>,
     cpus: Vec<OfCpu>,
+    /// Shared by the averages that change at one event.
+    left: Left,
     tick_loads: Vec<CpuLoad>,
     capacities: Vec<f64>,
     /// The estimated utilisation of tasks (`util_est`).
@@ -126,6 +128,7 @@ impl Pelt {
             sums: vec![0; queues / cpus.max(1) - 1],
             reported: vec![Reported::default(); queues - cpus],
             cpus: vec![OfCpu::default(); cpus],
+            left: Left::default(),
             tick_loads: vec![CpuLoad::new(tick.0, tick.1); cpus],
             capacities,
         }
@@ -194,9 +197,9 @@ impl Pelt {
             seen.fold_average(now, &self.queues[q as usize].load);
             seen.unsettle();
         }
-        self.queues[q as usize].load.shift(now, value, level);
+        self.queues[q as usize].load.shift(now, value, level, &mut self.left);
         if let Some(group) = (q / self.cpus.len() as u32).checked_sub(1) {
-            self.groups[group as usize].shift(time, value, level);
+            self.groups[group as usize].shift(time, value, level, &mut self.left);
         }
     }
 

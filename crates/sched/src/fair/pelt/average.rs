@@ -72,6 +72,34 @@ fn decay(delta: Nanos) -> f64 {
     if delta == 0 { 1.0 } else { halved(delta.cast_signed() as f64 * (1.0 / HALF)) }
 }
 
+/// What is left of a value after the time that was last asked about. Averages that change together have mostly changed
+/// together before too.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    delta: Nanos,
+    part: f64,
+}
+
+impl Default for Left {
+    fn default() -> Self {
+        Self { delta: 0, part: 1.0 }
+    }
+}
+
+impl Left {
+    /// The part that is left after `delta` ns.
+    #[inline]
+    fn after(&mut self, delta: Nanos) -> f64 {
+        if delta == 0 {
+            return 1.0;
+        }
+        if delta != self.delta {
+            *self = Self { delta, part: decay(delta) };
+        }
+        self.part
+    }
+}
+
 /// An average that moves towards a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Average {
@@ -91,10 +119,16 @@ impl Average {
     #[inline]
     #[must_use]
     pub fn at(&self, now: Nanos) -> f64 {
+        self.at_by(now, decay)
+    }
+
+    /// The value at a time, where `left` knows what is left of it after some time.
+    #[inline]
+    fn at_by(&self, now: Nanos, left: impl FnOnce(Nanos) -> f64) -> f64 {
         if self.value == self.level {
             return self.value;
         }
-        self.level + (self.value - self.level) * decay(now - self.since)
+        self.level + (self.value - self.level) * left(now - self.since)
     }
 
     /// The value when the level last changed.
@@ -127,10 +161,18 @@ impl Average {
         *self = Self { value: self.at(now), level, since: now };
     }
 
+    /// The same, one of several averages that change. Returns the value.
+    #[inline]
+    pub fn steer_by(&mut self, now: Nanos, level: f64, left: &mut Left) -> f64 {
+        let value = self.at_by(now, |delta| left.after(delta));
+        *self = Self { value, level, since: now };
+        value
+    }
+
     /// Adds another average that joins, or subtracts one that leaves: the value and the level change by these amounts.
     #[inline]
-    pub fn shift(&mut self, now: Nanos, value: f64, level: f64) {
-        let value = (self.at(now) + value).max(0.0);
+    pub fn shift(&mut self, now: Nanos, value: f64, level: f64, left: &mut Left) {
+        let value = (self.at_by(now, |delta| left.after(delta)) + value).max(0.0);
         *self = Self { value, level: (self.level + level).max(0.0), since: now };
     }
 }
@@ -195,7 +237,7 @@ mod tests {
         one.steer(0, 0.0);
         queue.steer(0, 1024.0);
         let now = 20 * PERIOD;
-        queue.shift(now, -one.at(now), -one.level());
+        queue.shift(now, -one.at(now), -one.level(), &mut Left::default());
         assert!((queue.at(now) - 1024.0).abs() < 1e-9 && (queue.level() - 1024.0).abs() < 1e-9);
     }
 }

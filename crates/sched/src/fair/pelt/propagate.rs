@@ -43,7 +43,7 @@ impl Pelt {
             let weight = rqs.queues[q as usize].load.weight;
             let mean = if weight > 0 { self.queues[q as usize].load.at(now) / weight as f64 } else { 0.0 };
             let of = &mut self.entities[group as usize];
-            of.running.shift(now, util, 0.0);
+            of.running.shift(now, util, 0.0, &mut self.left);
             let before = of.runnable.at(now);
             let after = match joins {
                 Some(more) => (before + more).min(whole),

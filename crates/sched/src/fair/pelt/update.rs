@@ -52,8 +52,7 @@ impl Pelt {
         }
         let of = &mut self.entities[e as usize];
         of.attached = true;
-        let before = of.runnable.at(now);
-        of.runnable.steer(now, whole);
+        let before = of.runnable.steer_by(now, whole, &mut self.left);
         let brings = if attach || self.loads == Loads::Runnable { weight * before } else { 0.0 };
         self.shift(q, time, brings, weight);
         if !task {
@@ -62,8 +61,8 @@ impl Pelt {
         }
         let (runnable, running) = if attach { self.brought(rqs, e, time, now) } else { (0.0, 0.0) };
         let of_cpu = &mut self.cpus[cpu as usize];
-        of_cpu.runnable.shift(now, runnable, SCALE);
-        of_cpu.util.shift(now, running, 0.0);
+        of_cpu.runnable.shift(now, runnable, SCALE, &mut self.left);
+        of_cpu.util.shift(now, running, 0.0, &mut self.left);
         if attach {
             self.propagate(rqs, q, Some(before), running / SCALE, time);
         }
@@ -112,11 +111,11 @@ impl Pelt {
         let (task, cpu, weight) = rqs.counted(q, e);
         let (time, now) = (now, self.clock(cpu, now));
         let of = &mut self.entities[e as usize];
-        of.runnable.steer(now, 0.0);
-        let takes = if self.loads == Loads::Runnable { weight * of.runnable.at(now) } else { 0.0 };
+        let runnable = of.runnable.steer_by(now, 0.0, &mut self.left);
+        let takes = if self.loads == Loads::Runnable { weight * runnable } else { 0.0 };
         self.shift(q, time, -takes, -weight);
         if task {
-            self.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE);
+            self.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE, &mut self.left);
         }
         self.report(rqs, q, time);
     }
@@ -136,8 +135,8 @@ impl Pelt {
         }
         if task {
             let of_cpu = &mut self.cpus[cpu as usize];
-            of_cpu.runnable.shift(now, -runnable, 0.0);
-            of_cpu.util.shift(now, -running, 0.0);
+            of_cpu.runnable.shift(now, -runnable, 0.0, &mut self.left);
+            of_cpu.util.shift(now, -running, 0.0, &mut self.left);
             self.propagate(rqs, q, None, -running / SCALE, time);
         }
     }
@@ -177,11 +176,11 @@ impl Pelt {
         let full = if self.clocks.is_empty() { self.capacities[cpu as usize] } else { SCALE };
         let level = if runs { full } else { 0.0 };
         let whole = self.whole();
-        self.entities[e as usize].running.steer(own, level / SCALE * whole);
+        self.entities[e as usize].running.steer_by(own, level / SCALE * whole, &mut self.left);
         // A switch from a task of the root to one of a group sets the latter before it puts the former back. On one
         // queue the order is always the other one.
         if q == cpu {
-            self.cpus[cpu as usize].util.steer(now, level);
+            self.cpus[cpu as usize].util.steer_by(now, level, &mut self.left);
         }
     }
 

@@ -156,8 +156,12 @@ impl Estimates {
 
 /// How long ago a CPU's last tick was, in ns.
 fn since_last_tick(cx: &Core, cpu: CpuId) -> Nanos {
-    let period = cx.tick_period();
-    (cx.now() + period - cx.next_tick(cpu) % period) % period
+    let (period, next) = (cx.tick_period(), cx.next_tick(cpu));
+    match next.checked_sub(cx.now()) {
+        // Nearly always it is the next one.
+        Some(ahead) if (1..=period).contains(&ahead) => period - ahead,
+        _ => (cx.now() + period - next % period) % period,
+    }
 }
 
 impl Pelt {
