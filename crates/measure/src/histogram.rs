@@ -90,6 +90,21 @@ impl Histogram {
         if self.many.is_empty() { self.record_few(value) } else { self.many.add(value) }
     }
 
+    /// Takes durations as if by [`Histogram::record`], with fewer instructions for each.
+    pub(crate) fn record_all(&mut self, mut values: impl Iterator<Item = Nanos>) {
+        while self.many.is_empty() {
+            let Some(value) = values.next() else { return };
+            self.record(value);
+        }
+        let (mut count, mut sum, mut min, mut max) = (self.count, self.sum, !self.not_min, self.max);
+        for value in values {
+            (count, sum) = (count + 1, sum + u128::from(value));
+            (min, max) = (min.min(value), max.max(value));
+            self.many.add(value);
+        }
+        (self.count, self.sum, self.not_min, self.max) = (count, sum, !min, max);
+    }
+
     fn record_few(&mut self, value: Nanos) {
         if self.few.len() < FEW {
             self.few.push(value);
@@ -162,10 +177,11 @@ impl Buckets {
 
     #[inline]
     fn add(&mut self, value: Nanos) {
-        let octave = (64 - (value >> BITS).leading_zeros()) as usize;
-        let sub = (value >> octave.saturating_sub(1)) as usize & (SUB - 1);
-        let bucket = &mut self.octave(octave)[sub];
-        *bucket = bucket.saturating_add(1);
+        // Up to twice `SUB` each value has a bucket of its own. Above, values are halved until they are below that.
+        let halvings = (value | (2 * SUB as Nanos - 1)).ilog2() - BITS;
+        let bucket = (value >> halvings) as usize + halvings as usize * SUB;
+        let count = &mut self.octave(bucket / SUB)[bucket % SUB];
+        *count = count.saturating_add(1);
     }
 
     /// The counts of an octave.
@@ -303,6 +319,20 @@ mod tests {
             let mut merged = Histogram::default();
             parts.iter().for_each(|part| merged.merge(part));
             assert_eq!(merged.latency(), one.latency());
+        }
+    }
+
+    #[test]
+    fn all_at_once_is_as_one_after_another() {
+        let mut rng = Rng::new(4);
+        for size in [0, 1, 32, 33, 500] {
+            let (mut one_by_one, mut at_once) = (Histogram::default(), Histogram::default());
+            for _ in 0..3 {
+                let values: Vec<Nanos> = (0..size).map(|_| rng.next_u64() >> rng.below(64)).collect();
+                values.iter().for_each(|value| one_by_one.record(*value));
+                at_once.record_all(values.into_iter());
+            }
+            assert_eq!(at_once.latency(), one_by_one.latency());
         }
     }
 

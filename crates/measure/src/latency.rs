@@ -5,9 +5,9 @@
 
 use crate::histogram::FEW;
 use crate::measure::{Measure, us};
+use crate::noted::{DELAY, Note, Noted, SETS, WAKEUP, WAKING};
 use crate::{Histogram, Latency};
 use schedlab_base::Nanos;
-use schedlab_track::Delay;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
 
@@ -61,12 +61,6 @@ impl LatencyFigures {
     }
 }
 
-/// The kinds of latency, as bits.
-const WAKEUP: usize = 1;
-const WAKING: usize = 2;
-const DELAY: usize = 4;
-const SETS: usize = 8;
-
 /// The measure: of a task, or of the tasks that started on a CPU, once there are any.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Option<Box<Kept>>);
@@ -81,8 +75,8 @@ pub(crate) struct Waits(Option<Box<Kept>>);
 /// the cache serves the others.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Not counted yet: a duration, shifted left, and its kinds in the lowest bits.
-    noted: Vec<u64>,
+    /// Not counted yet.
+    noted: Vec<Note>,
     /// The longest delay, and when it ended.
     longest: (Nanos, Nanos),
     /// What was counted, by the set of kinds.
@@ -91,9 +85,6 @@ struct Kept {
 
 /// A histogram for each set of kinds that has occurred.
 type Sets = [Option<Box<Histogram>>; SETS];
-
-/// A longer duration, of 73 years, is counted as this one.
-const LONGEST: Nanos = u64::MAX / SETS as u64;
 
 /// So many durations of a task are noted before they are counted.
 const NOTED: usize = 128;
@@ -107,7 +98,7 @@ impl Kept {
             .enumerate()
             .filter(|(set, _)| set & kind != 0)
             .filter_map(|(_, part)| part.as_deref());
-        let noted = self.noted().filter(|(kinds, _)| kinds & kind != 0).map(|(_, value)| value);
+        let noted = self.noted.iter().filter(|note| note.set() & kind != 0).map(|note| note.duration());
         if self.sets.is_none() && self.noted.len() <= FEW {
             return Latency::exact(&mut noted.collect::<Vec<_>>());
         }
@@ -122,49 +113,36 @@ impl Kept {
         sum.latency()
     }
 
-    fn noted(&self) -> impl Iterator<Item = (usize, Nanos)> {
-        self.noted.iter().map(|note| ((*note % SETS as u64) as usize, *note / SETS as u64))
-    }
-
-    #[inline]
-    fn note(&mut self, kinds: usize, value: Nanos) {
-        self.noted.push((value.min(LONGEST) * SETS as u64) | kinds as u64);
-        if self.noted.len() == NOTED {
-            self.count();
-        }
-    }
-
+    /// Counts what is noted, one set of kinds after the other.
     #[cold]
     fn count(&mut self) {
-        let mut noted = std::mem::take(&mut self.noted);
+        let there = self.noted.iter().fold(0, |there, note| there | 1u32 << note.set());
         let sets = self.sets.get_or_insert_default();
-        for note in noted.drain(..) {
-            sets[(note % SETS as u64) as usize].get_or_insert_default().record(note / SETS as u64);
+        for (set, histogram) in sets.iter_mut().enumerate().filter(|(set, _)| there & (1 << set) != 0) {
+            let of_set = self.noted.iter().filter(|note| note.set() == set);
+            histogram.get_or_insert_default().record_all(of_set.map(|note| note.duration()));
         }
-        self.noted = noted;
+        self.noted.clear();
     }
 
-    /// Counts a duration at once: what this needs of few CPUs is in the cache.
+    /// Takes a delay.
     #[inline]
-    fn put(&mut self, kinds: usize, value: Nanos) {
-        self.sets.get_or_insert_default()[kinds % SETS].get_or_insert_default().record(value.min(LONGEST));
+    fn record(&mut self, delay: &Noted) {
+        if delay.wait > self.longest.0 || self.longest.1 == 0 {
+            self.longest = (delay.wait, delay.end);
+        }
+        self.noted.push(delay.whole);
+        if delay.others != [None; 2] {
+            self.noted.extend(delay.others.iter().flatten());
+        }
+        self.count_many();
     }
 
-    /// Takes a delay, each of its durations by `note`.
-    #[inline(always)]
-    fn record(&mut self, &Delay { wait, wakeup, waking, end }: &Delay, note: impl Fn(&mut Self, usize, Nanos)) {
-        if wait > self.longest.0 || self.longest.1 == 0 {
-            self.longest = (wait, end);
+    #[inline]
+    fn count_many(&mut self) {
+        if self.noted.len() >= NOTED {
+            self.count();
         }
-        let mut kinds = DELAY;
-        for (kind, latency) in [(WAKEUP, wakeup), (WAKING, waking)] {
-            match latency {
-                Some(latency) if latency == wait => kinds |= kind,
-                Some(latency) => note(self, kind, latency),
-                None => {}
-            }
-        }
-        note(self, kinds, wait);
     }
 }
 
@@ -175,7 +153,8 @@ impl Kept {
                 self.sets.get_or_insert_default()[set].get_or_insert_default().merge(theirs);
             }
         }
-        other.noted().for_each(|(kinds, value)| self.note(kinds, value));
+        self.noted.extend(&other.noted);
+        self.count_many();
         // Of equal ones the first.
         let rank = |(wait, end): (Nanos, Nanos)| (wait, std::cmp::Reverse(end));
         if self.longest.1 == 0 || (other.longest.1 > 0 && rank(other.longest) > rank(self.longest)) {
@@ -199,13 +178,8 @@ impl Measure for Waits {
     type Figures = LatencyFigures;
 
     #[inline]
-    fn served(&mut self, delay: &Delay) {
-        self.0.get_or_insert_default().record(delay, Kept::note);
-    }
-
-    #[inline]
-    fn taken(&mut self, delay: &Delay) {
-        self.0.get_or_insert_default().record(delay, Kept::put);
+    fn served(&mut self, delay: &Noted) {
+        self.0.get_or_insert_default().record(delay);
     }
 
     fn add(&mut self, other: &Self) {
@@ -222,6 +196,7 @@ impl Measure for Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_track::Delay;
 
     #[test]
     fn what_is_kept_once_counts_wherever_it_belongs() {
@@ -236,11 +211,7 @@ mod tests {
         let (mut latencies, mut other) = (Kept::default(), Kept::default());
         let mut apart: [Histogram; 3] = Default::default();
         for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
-            if n < 90 {
-                latencies.record(&delay, Kept::note)
-            } else {
-                other.record(&delay, if n < 150 { Kept::note } else { Kept::put })
-            }
+            if n < 90 { &mut latencies } else { &mut other }.record(&Noted::from(&delay));
             for (histogram, value) in apart.iter_mut().zip([delay.wakeup, delay.waking, Some(delay.wait)]) {
                 value.into_iter().for_each(|value| histogram.record(value));
             }

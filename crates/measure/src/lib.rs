@@ -25,6 +25,7 @@ mod measures;
 mod memory;
 mod migrations;
 mod names;
+mod noted;
 pub mod partial;
 mod report;
 mod run_queue;

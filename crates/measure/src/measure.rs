@@ -5,8 +5,8 @@
 //! JSON. Such a measure is a file of its own and a line in the registry, `measures.rs`; its figures then stand in
 //! every row of the report.
 
+use crate::noted::Noted;
 use schedlab_base::{Nanos, TaskState};
-use schedlab_track::Delay;
 
 /// What is kept of a task or of a CPU. What a measure does not look at costs nothing.
 pub(crate) trait Measure: Default {
@@ -18,14 +18,9 @@ pub(crate) trait Measure: Default {
     /// The task waited, or one waited for the CPU. `finished`: the wait ended before the trace did.
     #[inline]
     fn waited(&mut self, _time: Nanos, _finished: bool) {}
-    /// The task, which had been waiting, got a CPU; or such a task got this CPU, one of many.
+    /// The task, which had been waiting, got a CPU; or such a task got this CPU.
     #[inline]
-    fn served(&mut self, _delay: &Delay) {}
-    /// A task that had been waiting got this CPU, one of few: what is kept of few CPUs is in the processor's caches.
-    #[inline]
-    fn taken(&mut self, delay: &Delay) {
-        self.served(delay);
-    }
+    fn served(&mut self, _delay: &Noted) {}
     /// The task got a CPU, or the CPU a task.
     #[inline]
     fn started(&mut self) {}

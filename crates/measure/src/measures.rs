@@ -1,6 +1,7 @@
 //! The registry of measures: whose figures stand in every row of the report, and in which order.
 
 use crate::measure::Measure;
+use crate::noted::Noted;
 use crate::run_time::Off;
 use schedlab_base::{CpuId, Nanos, TaskState};
 use schedlab_track::{Delay, Move, Observer, Occupant, Slot, Start, Stop, row};
@@ -31,13 +32,8 @@ macro_rules! measures {
             }
 
             #[inline]
-            fn served(&mut self, delay: &Delay) {
+            fn served(&mut self, delay: &Noted) {
                 $(self.$name.served(delay);)*
-            }
-
-            #[inline]
-            fn taken(&mut self, delay: &Delay) {
-                $(self.$name.taken(delay);)*
             }
 
             #[inline]
@@ -86,9 +82,6 @@ measures! {
 }
 
 const _: () = assert!(size_of::<All>() == 64);
-
-/// With more CPUs than this, what is kept of them is no longer in the processor's caches when it is needed.
-const FEW_CPUS: usize = 256;
 
 /// What is kept of a CPU alone.
 #[derive(Debug, Default)]
@@ -177,10 +170,10 @@ impl Observer for Measures {
         if self.wakeups_alone && delay.wakeup.is_none() {
             return;
         }
-        let few = self.cpus.len() <= FEW_CPUS;
+        let delay = Noted::from(&delay);
         let (of_task, of_cpu) = self.both(task, cpu);
         of_task.served(&delay);
-        if few { of_cpu.taken(&delay) } else { of_cpu.served(&delay) }
+        of_cpu.served(&delay);
     }
 
     #[inline]

@@ -108,6 +108,27 @@ impl RunQueues {
         }
     }
 
+    /// From `now` on the CPU has this length, another than before.
+    #[inline(never)]
+    fn change(&mut self, cpu: CpuId, now: Nanos, length: Option<u32>) {
+        let start = *self.start.get_or_insert(now);
+        let now = now.max(start);
+        if (now - start) >> self.shift >= POINTS as u64 {
+            self.coarsen(now - start);
+        }
+        let (is, known) = length.map_or((0, 0), |length| (length, 1));
+        let shift = self.shift;
+        let gauge = &mut self.cpus[cpu as usize];
+        let Level { length: was, known: was_known, .. } = gauge.level;
+        gauge.change(now, start, shift, is, known);
+        let total = &mut self.total;
+        total.set(now, total.length - was + is, total.known - was_known + known);
+        if let Some(&node) = self.node_of.get(cpu as usize) {
+            let node = row(&mut self.nodes, node);
+            node.set(now, node.length - was + is, node.known - was_known + known);
+        }
+    }
+
     /// Halves the resolution until `now` fits.
     #[cold]
     fn coarsen(&mut self, offset: Nanos) {
@@ -200,24 +221,9 @@ impl Gauge {
 impl Observer for RunQueues {
     #[inline]
     fn queue(&mut self, cpu: CpuId, now: Nanos, length: Option<u32>) {
-        let Level { length: was, known: was_known, .. } = row(&mut self.cpus, cpu).level;
-        if length == Some(was) && was_known == 1 {
-            return;
-        }
-        let start = *self.start.get_or_insert(now);
-        let now = now.max(start);
-        if (now - start) >> self.shift >= POINTS as u64 {
-            self.coarsen(now - start);
-        }
-        let (is, known) = length.map_or((0, 0), |length| (length, 1));
-        let shift = self.shift;
-        let gauge = &mut self.cpus[cpu as usize];
-        gauge.change(now, start, shift, is, known);
-        let total = &mut self.total;
-        total.set(now, total.length - was + is, total.known - was_known + known);
-        if let Some(&node) = self.node_of.get(cpu as usize) {
-            let node = row(&mut self.nodes, node);
-            node.set(now, node.length - was + is, node.known - was_known + known);
+        let Level { length: was, known, .. } = row(&mut self.cpus, cpu).level;
+        if length != Some(was) || known == 0 {
+            self.change(cpu, now, length);
         }
     }
 }
