@@ -191,6 +191,30 @@ impl Observer for Measures {
     }
 
     #[inline]
+    fn takes(&mut self, task: Slot, cpu: CpuId, since: Nanos, delay: Delay, start: Start) {
+        let time = start.now.saturating_sub(since);
+        let delay = (!self.wakeups_alone || delay.wakeup.is_some()).then(|| Noted::from(&delay));
+        let (of_task, of_cpu) = self.both(task, cpu);
+        for all in [of_task, of_cpu] {
+            all.waited(time, true);
+            all.started();
+            if let Some(delay) = &delay {
+                all.served(delay);
+            }
+        }
+    }
+
+    #[inline]
+    fn leaves(&mut self, task: Slot, cpu: CpuId, since: Nanos, stop: Stop) {
+        let time = stop.now.saturating_sub(since);
+        let (of_task, of_cpu) = self.both(task, cpu);
+        for all in [of_task, of_cpu] {
+            all.ran(time);
+            all.stopped(stop.state);
+        }
+    }
+
+    #[inline]
     fn migrated(&mut self, task: Slot, moved: Move) {
         let (of_task, of_cpu) = self.both(task, moved.to);
         of_task.moved();

@@ -57,13 +57,14 @@ pub mod words {
 #[inline]
 pub fn row<T: Default>(table: &mut Vec<T>, index: u32) -> &mut T {
     let index = index as usize;
-    if index >= table.len() {
-        grow(table, index);
+    if index < table.len() {
+        return &mut table[index];
     }
-    &mut table[index]
+    grow(table, index)
 }
 
 #[cold]
-fn grow<T: Default>(table: &mut Vec<T>, index: usize) {
+fn grow<T: Default>(table: &mut Vec<T>, index: usize) -> &mut T {
     table.resize_with(index + 1, T::default);
+    &mut table[index]
 }

@@ -92,16 +92,21 @@ pub struct Move {
 }
 
 /// Declares the facts once: as the methods of [`Observer`], as what a pair of observers (or a list of them, or an
-/// optional one) passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar
-/// sign, for that inner macro.
+/// optional one) passes on, and as what the macro `observers!` makes a struct pass on to its fields. After `=` stand
+/// the facts that one is made of, which an observer is told if it does not take that one as a whole. `$d` is a dollar
+/// sign, for the inner macro.
 macro_rules! facts {
-    ($d:tt $($(#[$doc:meta])* fn $fact:ident($($arg:ident: $of:ty),*);)*) => {
+    ($d:tt $(
+        $(#[$doc:meta])* fn $fact:ident($($arg:ident: $of:ty),*) $(= $($part:ident($($given:expr),*)),+)?;
+    )*) => {
         /// Receives what follows from the events, and keeps what it needs. A fact that it does not implement costs
         /// nothing. Facts arrive in the order of their events; those of one event in the order in which they follow
         /// from it.
         #[allow(unused_variables)]
         pub trait Observer {
-            $($(#[$doc])* #[inline] fn $fact(&mut self, $($arg: $of),*) {})*
+            $($(#[$doc])* #[inline] fn $fact(&mut self, $($arg: $of),*) {
+                $($(self.$part($($given),*);)+)?
+            })*
         }
 
         impl<A: Observer, B: Observer> Observer for (A, B) {
@@ -189,6 +194,12 @@ facts! {$
     fn started(task: Slot, cpu: CpuId, start: Start);
     /// The task left the CPU.
     fn stopped(task: Slot, cpu: CpuId, stop: Stop);
+    /// A task that had been waiting on this CPU's queue since then got the CPU.
+    fn takes(task: Slot, cpu: CpuId, since: Nanos, delay: Delay, start: Start)
+        = waited(task, cpu, since, start.now, true), served(task, cpu, delay), started(task, cpu, start);
+    /// The task left the CPU, which it had had since then.
+    fn leaves(task: Slot, cpu: CpuId, since: Nanos, stop: Stop)
+        = span(cpu, Occupant::Task(task), since, stop.now), stopped(task, cpu, stop);
     /// The task was migrated.
     fn migrated(task: Slot, moved: Move);
 

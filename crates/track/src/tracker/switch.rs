@@ -29,6 +29,8 @@ impl Tracker {
             let last = self.cpus[number as usize].last_event;
             let stop = Stop { now: self.now, state, prio: prev_prio, since, last, late: false };
             self.leave(slot, number, stop, observer);
+        } else if let Some(since) = since {
+            observer.span(number, left, since, self.now);
         }
         let entered = match entered {
             Occupant::Task(slot) => {
@@ -60,7 +62,8 @@ impl Tracker {
         self.tell_queue(number, observer);
     }
 
-    /// Ends the span that a switch away from `left` ends. Returns since when `left` had the CPU, if that is known.
+    /// Tells what was before the span that a switch away from `left` ends. Returns since when `left` had the CPU, if
+    /// that is known.
     #[inline]
     fn close(&mut self, number: CpuId, left: Occupant, prio: i16, observer: &mut impl Observer) -> Option<Nanos> {
         let cpu = &self.cpus[number as usize];
@@ -70,7 +73,6 @@ impl Tracker {
                 if known == Occupant::Idle {
                     self.cpus[number as usize].blind = false;
                 }
-                observer.span(number, known, since, now);
                 Some(since)
             }
             Occupant::Unknown if cpu.fresh && self.complete => {
@@ -78,7 +80,6 @@ impl Tracker {
                 if at > since {
                     observer.span(number, Occupant::Unknown, since, at);
                 }
-                observer.span(number, left, at, now);
                 Some(at)
             }
             Occupant::Unknown => {
@@ -145,7 +146,7 @@ impl Tracker {
             }
             self.now = at;
             if self.tasks[slot].status != Status::Dead {
-                self.enter(slot, number, Start { now: at, prio, unseen: true }, observer);
+                self.enter_unseen(slot, number, Start { now: at, prio, unseen: true }, observer);
             }
             self.now = now;
         }
@@ -155,7 +156,6 @@ impl Tracker {
             self.drain(number, earliest, observer);
         }
         observer.span(number, believed, since, at);
-        observer.span(number, left, at, now);
         if !in_time {
             self.contradictions += 1;
             self.contradicted = self.contradicted.saturating_add(now - at);
@@ -183,6 +183,7 @@ impl Tracker {
     ) {
         let (believed, entered) = (self.cpus[number as usize].occupant, Occupant::Task(slot));
         self.close_unseen(number, believed, (entered, prio), at, observer);
+        observer.span(number, entered, at, self.now);
         self.occupy(number, entered, observer);
     }
 
@@ -216,12 +217,15 @@ impl Tracker {
     #[inline]
     fn leave(&mut self, slot: Slot, number: CpuId, stop: Stop, observer: &mut impl Observer) {
         let task = &mut self.tasks[slot];
-        if task.status == Status::Running && task.cpu != number {
-            // The CPUs' clocks differ a little: it was seen starting there before it was seen leaving here.
-            observer.stopped(slot, number, Stop { late: true, ..stop });
+        // The CPUs' clocks differ a little: it may be seen starting there before it is seen leaving here.
+        let stop = Stop { late: task.status == Status::Running && task.cpu != number, ..stop };
+        match stop.since {
+            Some(since) => observer.leaves(slot, number, since, stop),
+            None => observer.stopped(slot, number, stop),
+        }
+        if stop.late {
             return;
         }
-        observer.stopped(slot, number, stop);
         task.leaves = Leaves::Seen;
         if task.status == Status::Waiting {
             self.dequeue(slot, number, observer);
@@ -236,20 +240,31 @@ impl Tracker {
         }
     }
 
-    #[inline]
+    #[cold]
+    fn enter_unseen(&mut self, slot: Slot, number: CpuId, start: Start, observer: &mut impl Observer) {
+        self.enter(slot, number, start, observer);
+    }
+
+    #[inline(always)]
     fn enter(&mut self, mut slot: Slot, number: CpuId, start: Start, observer: &mut impl Observer) -> Slot {
         let now = start.now;
         let task = self.tasks[slot];
         let since = |then: Nanos| (then != NEVER).then(|| now.saturating_sub(then));
+        let mut told = false;
         match task.status {
             Status::Waiting => {
                 let known = self.cpus[task.cpu as usize].epoch == task.epoch;
                 self.dequeue(slot, number, observer);
                 if known {
-                    observer.waited(slot, task.cpu, task.since, now, true);
                     let wait = now.saturating_sub(task.queued);
                     let delay = Delay { wait, wakeup: since(task.wakeup), waking: since(task.waking), end: now };
-                    observer.served(slot, number, delay);
+                    told = task.cpu == number;
+                    if told {
+                        observer.takes(slot, number, task.since, delay, start);
+                    } else {
+                        observer.waited(slot, task.cpu, task.since, now, true);
+                        observer.served(slot, number, delay);
+                    }
                 }
             }
             // The trace has no wakeup events: the wait is counted from the waking.
@@ -264,7 +279,9 @@ impl Tracker {
         let task = &mut self.tasks[slot];
         (task.status, task.cpu, task.since) = (Status::Running, number, now);
         (task.wakeup, task.waking) = (NEVER, NEVER);
-        observer.started(slot, number, start);
+        if !told {
+            observer.started(slot, number, start);
+        }
         slot
     }
 
@@ -281,7 +298,7 @@ impl Tracker {
     }
 
     /// Takes a waiting task off its queue. The caller reports the length of the queue of CPU `told`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, slot: Slot, told: CpuId, observer: &mut impl Observer) {
         let Task { cpu: number, epoch, .. } = self.tasks[slot];
         let cpu = &mut self.cpus[number as usize];
