@@ -4,6 +4,7 @@
 
 use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
 use schedlab_capture::{Ending, Options, Output, Recorder};
+use schedlab_measure::{CpuStats, Stats, TaskCpuStats};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,21 +85,11 @@ pub fn take() -> Result<(Profile, bool)> {
     Ok((profile, recorded.ending == Ending::Signal))
 }
 
-/// What runs on a CPU: since when, and what that is if it is known.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    since: Nanos,
-    tid: Option<Tid>,
-}
-
 /// Receives the recording.
-#[derive(Debug, Default)]
 struct Profiler {
     start: Nanos,
     end: Nanos,
-    running: BTreeMap<CpuId, Running>,
-    ran: BTreeMap<(CpuId, Tid), Nanos>,
-    unknown: BTreeMap<CpuId, Nanos>,
+    stats: Stats,
     switches: BTreeMap<CpuId, u64>,
     woken: BTreeMap<(Tid, Tid, CpuId, CpuId), u64>,
     names: BTreeMap<Tid, String>,
@@ -108,71 +99,40 @@ struct Profiler {
 impl Profiler {
     fn new(meta: &Meta) -> Self {
         let start = meta.span.map_or(0, |(start, _)| start);
-        let known: BTreeMap<CpuId, Tid> = meta.running.iter().copied().collect();
-        let cpus = meta.cpus.iter().map(|place| place.cpu);
-        let running = cpus.map(|cpu| (cpu, Running { since: start, tid: known.get(&cpu).copied() })).collect();
-        Self { start, end: start, running, ..Self::default() }
-    }
-
-    /// Closes the span that ends now on this CPU. What left it has had it, even if that was not known before.
-    fn close(&mut self, cpu: CpuId, now: Nanos, left: Option<Tid>) {
-        let Some(running) = self.running.get(&cpu).copied() else { return };
-        let time = now.saturating_sub(running.since);
-        match left.or(running.tid) {
-            Some(tid) => *self.ran.entry((cpu, tid)).or_default() += time,
-            None => *self.unknown.entry(cpu).or_default() += time,
-        }
-    }
-
-    fn name(&self, tid: Tid) -> String {
-        self.names.get(&tid).cloned().unwrap_or_default()
-    }
-
-    fn cpu(&self, cpu: CpuId) -> CpuProfile {
-        let us = |ns: Nanos| ns as f64 / 1e3;
-        let own = self.ran.range((cpu, Tid::MIN)..=(cpu, Tid::MAX));
-        let mut ran: Vec<(Tid, Nanos)> = own.map(|((_, tid), time)| (*tid, *time)).collect();
-        let idle = ran.iter().find(|(tid, _)| *tid == 0).map_or(0, |(_, time)| *time);
-        ran.retain(|(tid, time)| *tid != 0 && *time > 0);
-        ran.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
-        let task = |(tid, time): &(Tid, Nanos)| Ran { tid: *tid, name: self.name(*tid), run_us: us(*time) };
-        CpuProfile {
-            cpu,
-            idle_us: us(idle),
-            unknown_us: us(self.unknown.get(&cpu).copied().unwrap_or(0)),
-            switches: self.switches.get(&cpu).copied().unwrap_or(0),
-            tasks: ran.iter().take(MOST).map(task).collect(),
+        Self {
+            start,
+            end: start,
+            stats: Stats::new(meta).by_task_cpu(),
+            switches: BTreeMap::new(),
+            woken: BTreeMap::new(),
+            names: BTreeMap::new(),
+            migrations: 0,
         }
     }
 }
 
 impl Sink for Profiler {
     fn events(&mut self, batch: &[Event]) {
+        self.stats.events(batch);
         for event in batch {
             match event.what {
-                Payload::Switch { prev, next, .. } => {
-                    self.close(event.cpu, event.time, Some(prev));
-                    self.running.insert(event.cpu, Running { since: event.time, tid: Some(next) });
-                    *self.switches.entry(event.cpu).or_default() += 1;
-                }
+                Payload::Switch { .. } => *self.switches.entry(event.cpu).or_default() += 1,
                 Payload::Waking { tid, waker, target, .. } => {
                     *self.woken.entry((waker, tid, event.cpu, target)).or_default() += 1;
                 }
                 Payload::Migrate { .. } => self.migrations += 1,
-                Payload::Lost { .. } => {
-                    self.close(event.cpu, event.time, None);
-                    self.running.insert(event.cpu, Running { since: event.time, tid: None });
-                }
                 _ => {}
             }
         }
     }
 
     fn name(&mut self, record: &NameRecord) {
+        self.stats.name(record);
         self.names.insert(record.tid, record.comm.clone());
     }
 
     fn lasts(&mut self, until: Nanos) {
+        self.stats.lasts(until);
         self.end = until;
     }
 }
@@ -184,25 +144,39 @@ impl Output for Profiler {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Profile> {
-        let cpus: Vec<CpuId> = self.running.keys().copied().collect();
-        cpus.iter().for_each(|cpu| self.close(*cpu, self.end, None));
-        let mut woken: Vec<_> = self.woken.iter().map(|(key, times)| (*key, *times)).collect();
+    fn finish(self) -> Result<Profile> {
+        let Self { start, end, stats, switches, woken, names, migrations } = self;
+        let name = |tid: Tid| names.get(&tid).cloned().unwrap_or_default();
+        let report = stats.finish(Some(end));
+        let cpu = |row: &CpuStats| {
+            let all = report.task_cpus.iter().flatten();
+            let mut ran: Vec<_> = all.filter(|ran| ran.cpu == row.cpu && ran.run_us > 0.0).collect();
+            ran.sort_by(|a, b| b.run_us.total_cmp(&a.run_us).then(a.tid.cmp(&b.tid)));
+            let task = |ran: &&TaskCpuStats| Ran { tid: ran.tid, name: name(ran.tid), run_us: ran.run_us };
+            CpuProfile {
+                cpu: row.cpu,
+                idle_us: row.idle_us,
+                unknown_us: row.unknown_us,
+                switches: switches.get(&row.cpu).copied().unwrap_or(0),
+                tasks: ran.iter().take(MOST).map(task).collect(),
+            }
+        };
+        let mut woken: Vec<_> = woken.into_iter().collect();
         woken.sort_by_key(|(key, times)| (std::cmp::Reverse(*times), *key));
         let wakeup = |((waker, tid, from_cpu, to_cpu), times): ((Tid, Tid, CpuId, CpuId), u64)| Woken {
             waker,
-            waker_name: self.name(waker),
+            waker_name: name(waker),
             tid,
-            name: self.name(tid),
+            name: name(tid),
             from_cpu,
             to_cpu,
             times,
         };
         Ok(Profile {
-            span_us: self.end.saturating_sub(self.start) as f64 / 1e3,
-            cpus: cpus.iter().map(|cpu| self.cpu(*cpu)).collect(),
+            span_us: end.saturating_sub(start) as f64 / 1e3,
+            cpus: report.cpus.iter().map(cpu).collect(),
             wakeups: woken.into_iter().take(MOST).map(wakeup).collect(),
-            migrations: self.migrations,
+            migrations,
             lost: 0,
         })
     }
@@ -245,5 +219,29 @@ mod tests {
         assert_eq!((profile.cpus[2].unknown_us, profile.cpus[2].switches), (10.0, 0));
         let woken = &profile.wakeups[0];
         assert_eq!((woken.waker, woken.tid, woken.from_cpu, woken.to_cpu, woken.times), (0, 6, 1, 0, 2));
+    }
+
+    /// Some virtual machines do not record how a CPU leaves idle: the task that leaves it again has not had it since.
+    #[test]
+    fn an_idle_cpu_is_not_its_next_task_s() {
+        let place = |cpu| CpuPlace { cpu, ..CpuPlace::default() };
+        let meta = Meta { cpus: vec![place(0)], span: Some((0, 0)), running: vec![(0, 5)], ..Meta::default() };
+        let mut profiler = Profiler::new(&meta);
+        let leaves = |time, prev| {
+            let what =
+                Payload::Switch { prev, prev_prio: 120, prev_state: TaskState::Sleeping, next: 0, next_prio: 120 };
+            Event { time, cpu: 0, what }
+        };
+        profiler.events(&[leaves(1_000, 5)]);
+        for round in 1..9 {
+            let waking = Payload::Waking { tid: 6, prio: 120, target: 0, waker: 0, context: Context::HardIrq };
+            let wakeup = Payload::Wakeup { tid: 6, prio: 120, target: 0 };
+            let woken = [waking, wakeup].map(|what| Event { time: round * 100_000, cpu: 0, what });
+            profiler.events(&woken);
+            profiler.events(&[leaves(round * 100_000 + 1_000, 6)]);
+        }
+        profiler.lasts(1_000_000);
+        let profile = profiler.finish().unwrap();
+        assert!(profile.cpus[0].idle_us > 900.0, "{profile:?}");
     }
 }
