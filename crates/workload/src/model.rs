@@ -190,6 +190,14 @@ pub struct TaskDef {
     pub computing: Computing,
 }
 
+impl TaskDef {
+    /// When one of its instances starts; the first is 0.
+    #[must_use]
+    pub fn start_of(&self, n: u32) -> Nanos {
+        self.delay.saturating_add(self.stagger.saturating_mul(n.into()))
+    }
+}
+
 impl Default for TaskDef {
     fn default() -> Self {
         Self {

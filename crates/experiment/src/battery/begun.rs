@@ -17,10 +17,8 @@ impl Begun {
     /// How many of the tasks that the workload begins in the first quarter of a run had not begun when half of it was
     /// over, and how many those are.
     pub(super) fn missing(&self, workload: &Workload, end: Nanos, own: &BTreeSet<Tid>) -> (usize, usize) {
-        let instances = workload.tasks.iter().flat_map(|task| {
-            (0..task.instances).map(|n| task.delay.saturating_add(task.stagger.saturating_mul(n.into())))
-        });
-        let due = instances.filter(|start| *start <= end / 4).count();
+        let starts = workload.tasks.iter().flat_map(|task| (0..task.instances).map(|n| task.start_of(n)));
+        let due = starts.filter(|start| *start <= end / 4).count();
         let begun = own.iter().filter(|tid| self.first.get(tid).is_some_and(|first| *first <= end / 2)).count();
         (due.saturating_sub(begun), due)
     }

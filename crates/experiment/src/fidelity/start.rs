@@ -112,7 +112,7 @@ pub(super) fn begun_as(workload: &Workload, starts: &Starts) -> (Workload, u32) 
     }
     let mut moved = 0;
     let mut one = |task: &TaskDef, name: String, nth: u32| {
-        let delay = task.delay.saturating_add(task.stagger.saturating_mul(nth.into()));
+        let delay = task.start_of(nth);
         let start = starts.get(&name).copied().unwrap_or_default();
         let mut task = TaskDef { name, instances: 1, delay, stagger: 0, ..task.clone() };
         let sleep = first_sleep(&mut task).filter(|_| delay == 0);
