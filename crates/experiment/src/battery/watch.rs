@@ -57,6 +57,18 @@ impl Watched<'_> {
         let name = if *runs == 1 { format!("seed{seed}.arrows") } else { format!("seed{seed}-{runs}.arrows") };
         self.traces.as_ref().map(|folder| folder.join(name))
     }
+
+    /// Runs a request, and keeps its trace if that is wanted.
+    fn run_and_keep(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
+        let Some(path) = self.file(request.seed) else { return self.inner.run(request, sink) };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| Error::system("cannot be created", &e).file(&path))?;
+        }
+        let mut writer = Writer::create(&path, &self.meta(request))?;
+        let outcome = self.inner.run(request, &mut (&mut writer, sink))?;
+        writer.finish()?;
+        Ok(outcome)
+    }
 }
 
 impl Backend for Watched<'_> {
@@ -85,23 +97,14 @@ impl Backend for Watched<'_> {
     }
 
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
+        // A simulation has no foreign tasks, and begins its own when they are due.
+        if self.real_kernel().is_none() {
+            return self.run_and_keep(request, sink);
+        }
         let mut stats = Stats::new(&self.meta(request)).by_task_cpu();
         let mut begun = Begun::default();
         let mut watching = (&mut stats, &mut begun);
-        let mut both = (&mut watching, sink);
-        let outcome = match self.file(request.seed) {
-            None => self.inner.run(request, &mut both)?,
-            Some(path) => {
-                let failed = |e: std::io::Error| Error::system("cannot be created", &e).file(&path);
-                if let Some(folder) = path.parent() {
-                    std::fs::create_dir_all(folder).map_err(failed)?;
-                }
-                let mut writer = Writer::create(&path, &self.meta(request))?;
-                let outcome = self.inner.run(request, &mut (&mut writer, &mut both))?;
-                writer.finish()?;
-                outcome
-            }
-        };
+        let outcome = self.run_and_keep(request, &mut (&mut watching, sink))?;
         if let Some(own) = &outcome.own {
             let run = (request.seed, outcome.end);
             let noise = foreign(&stats.finish(Some(outcome.end)), run, self.cpus, own);
