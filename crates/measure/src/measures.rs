@@ -129,6 +129,12 @@ impl Measures {
     fn both(&mut self, task: Slot, cpu: CpuId) -> (&mut All, &mut All) {
         (row(&mut self.tasks, task), &mut row(&mut self.cpus, cpu).all)
     }
+
+    /// What is noted of a delay, if anything is.
+    #[inline]
+    fn noted(&self, delay: &Delay) -> Option<Noted> {
+        (!self.wakeups_alone || delay.wakeup.is_some()).then(|| Noted::from(delay))
+    }
 }
 
 fn sum<'a>(mut all: impl Iterator<Item = &'a All>) -> Sums {
@@ -167,10 +173,7 @@ impl Observer for Measures {
 
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        if self.wakeups_alone && delay.wakeup.is_none() {
-            return;
-        }
-        let delay = Noted::from(&delay);
+        let Some(delay) = self.noted(&delay) else { return };
         let (of_task, of_cpu) = self.both(task, cpu);
         of_task.served(&delay);
         of_cpu.served(&delay);
@@ -193,7 +196,7 @@ impl Observer for Measures {
     #[inline]
     fn takes(&mut self, task: Slot, cpu: CpuId, since: Nanos, delay: Delay, start: Start) {
         let time = start.now.saturating_sub(since);
-        let delay = (!self.wakeups_alone || delay.wakeup.is_some()).then(|| Noted::from(&delay));
+        let delay = self.noted(&delay);
         let (of_task, of_cpu) = self.both(task, cpu);
         for all in [of_task, of_cpu] {
             all.waited(time, true);
