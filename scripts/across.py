@@ -37,6 +37,8 @@ class Task:
     #: In the simulations as recorded, and as asked.
     baseline: list[float] = field(default_factory=list)
     asked: list[float] = field(default_factory=list)
+    #: Whether the answers say that the wait rises or falls, or whether it does neither as far as they can tell.
+    told: list[bool] = field(default_factory=list)
 
     def change(self, before: Sequence[float], after: Sequence[float]) -> float:
         """From one mean to the other: 0.1 is 10% more."""
@@ -56,6 +58,11 @@ class Task:
         return self.change(self.baseline, self.asked)
 
     @property
+    def is_right(self) -> bool:
+        """Whether the wait rises where it is predicted to, or falls where that is."""
+        return self.real * self.predicted > 0
+
+    @property
     def is_sure(self) -> bool:
         """Whether all recordings under one kernel are on one side of all under the other."""
         return max(self.here) < min(self.there) or max(self.there) < min(self.here)
@@ -73,6 +80,9 @@ class Score:
     #: Those whose change is more than the scatter of the recordings, and the right ones of them.
     sure: int
     sure_right: int
+    #: Those of all tasks of which an answer says that the wait rises or falls, and the right ones of them.
+    told: int
+    told_right: int
     #: The errors of the sizes of the changes: the difference of the two changes, by the real one.
     sizes: list[float]
 
@@ -86,20 +96,23 @@ def score(tasks: Iterable[Task]) -> Score:
     """Compare the predicted changes with the real ones."""
     tasks = list(tasks)
     changed = [task for task in tasks if abs(task.real) > CHANGED]
-    right = [task for task in changed if task.real * task.predicted > 0]
+    right = [task for task in changed if task.is_right]
+    told = [task for task in tasks if any(task.told)]
     return Score(
         compared=len(tasks),
         changed=len(changed),
         right=len(right),
         sure=sum(task.is_sure for task in changed),
         sure_right=sum(task.is_sure for task in right),
+        told=len(told),
+        told_right=sum(task.is_right for task in told),
         sizes=[abs(task.predicted - task.real) / abs(task.real) for task in changed],
     )
 
 
 def added(scores: Iterable[Score]) -> Score:
     """Add up the scores of some tasks."""
-    total = Score(0, 0, 0, 0, 0, [])
+    total = Score(0, 0, 0, 0, 0, 0, 0, [])
     for one in scores:
         add(total, one)
     return total
@@ -134,11 +147,16 @@ def collect(here: list[dict[str, Any]], there: list[dict[str, Any]], rows: list[
         key = names.get(row["tid"]) if row["kind"] == "task" else None
         if key is None or key not in other:
             continue
-        figures = row["figures"]
-        wait, cpu = figures["wait_us"], figures["run_us"]["recorded"]
         real = by_tid[other[key]]["wait_us"]
-        tasks[key] = Task([cpu], [wait["recorded"]], [real], [wait["baseline"]], [wait["asked"]])
+        tasks[key] = predicted(row["figures"], real)
     return tasks
+
+
+def predicted(figures: dict[str, Any], real: float) -> Task:
+    """Put the figures of a row of `schedlab whatif` beside the wait in the other recording."""
+    wait, cpu = figures["wait_us"], figures["run_us"]["recorded"]
+    told = wait["verdict"] in ("rises", "falls")
+    return Task([cpu], [wait["recorded"]], [real], [wait["baseline"]], [wait["asked"]], [told])
 
 
 def merged(pairs: Iterable[dict[Key, Task]]) -> dict[Key, Task]:
@@ -158,9 +176,7 @@ def together(tasks: dict[Key, Task], rows: list[dict[str, Any]], waits: dict[str
     found: dict[Key, Task] = {}
     for row in rows:
         if row["kind"] == "role" and row["name"] in waits:
-            wait, cpu = row["figures"]["wait_us"], row["figures"]["run_us"]["recorded"]
-            own = [wait["recorded"]], [waits[row["name"]]], [wait["baseline"]], [wait["asked"]]
-            found[row["name"], 0] = Task([cpu], *own)
+            found[row["name"], 0] = predicted(row["figures"], waits[row["name"]])
     return found | {key: task for key, task in tasks.items() if (role(key[0]), 0) not in found}
 
 
@@ -198,12 +214,13 @@ def part(some: int, of: int) -> str:
 def cells(one: Score) -> list[str]:
     """Format a score."""
     size = "-" if one.size is None else f"{one.size:.0%}"
-    return [f"{one.compared}", f"{one.changed}", part(one.right, one.changed), part(one.sure_right, one.sure), size]
+    parts = (one.right, one.changed), (one.sure_right, one.sure), (one.told_right, one.told)
+    return [f"{one.compared}", f"{one.changed}", *(part(some, of) for some, of in parts), size]
 
 
 def table(scores: dict[tuple[str, str], Score]) -> str:
     """Format the scores, by the direction between the kernels and the load, as a Markdown table."""
-    heads = ["load", "tasks", "change", "direction right", "of those beyond scatter", "size off by"]
+    heads = ["load", "tasks", "change", "direction right", "of those beyond scatter", "of those told", "size off by"]
     lines = []
     for direction in dict.fromkeys(direction for direction, _ in scores):
         of = {load: one for (to, load), one in scores.items() if to == direction}
@@ -211,6 +228,11 @@ def table(scores: dict[tuple[str, str], Score]) -> str:
         lines += [f"| {load} | " + " | ".join(cells(one)) + " |" for load, one in of.items()]
         lines += ["| all | " + " | ".join(cells(added(of.values()))) + " |", ""]
     total = added(scores.values())
+    if total.told:
+        lines.append(
+            f"Of {total.told} tasks of which the answer says that the wait rises or falls, it does so for "
+            f"{total.told_right / total.told:.0%}."
+        )
     if total.changed:
         share = total.right / total.changed
         directions = "within" if share >= DIRECTIONS else "beyond"

@@ -12,8 +12,8 @@ def across(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("across")
 
 
-def row(tid: int, recorded: float, baseline: float, asked: float) -> dict[str, Any]:
-    wait = {"recorded": recorded, "baseline": baseline, "asked": asked}
+def row(tid: int, recorded: float, baseline: float, asked: float, verdict: str = "same") -> dict[str, Any]:
+    wait = {"recorded": recorded, "baseline": baseline, "asked": asked, "verdict": verdict}
     return {"kind": "task", "tid": tid, "figures": {"wait_us": wait, "run_us": {"recorded": 1000.0}}}
 
 
@@ -24,12 +24,13 @@ def task(tid: int, name: str, wait_us: float) -> dict[str, Any]:
 def test_tasks_are_found_by_name_and_then_in_the_order_of_their_ids(across: ModuleType) -> None:
     here = [task(12, "cc", 50.0), task(9, "cc", 40.0), task(10, "make", 5.0), task(11, "gone", 5.0)]
     there = [task(107, "make", 6.0), task(110, "cc", 60.0), task(109, "cc", 45.0)]
-    rows = [row(12, 50.0, 55.0, 66.0), row(10, 5.0, 5.0, 5.0), row(11, 5.0, 5.0, 5.0)]
+    rows = [row(12, 50.0, 55.0, 66.0, "rises"), row(10, 5.0, 5.0, 5.0), row(11, 5.0, 5.0, 5.0)]
     rows.append({"kind": "role", "tid": 12, "figures": {}})
     found = across.collect(here, there, rows)
     assert set(found) == {("cc", 1), ("make", 0)}, "one is not in the other recording, and a role is no task"
     second = found["cc", 1]
     assert (second.here, second.there, second.baseline, second.asked) == ([50.0], [60.0], [55.0], [66.0])
+    assert (second.told, found["make", 0].told) == ([True], [False])
     assert second.real == pytest.approx(0.2)
     assert second.predicted == pytest.approx(0.2)
 
@@ -47,6 +48,17 @@ def test_directions_and_sizes_are_counted_where_the_real_wait_changes(across: Mo
     assert score.size == pytest.approx(1.0)
     total = across.added([score, score])
     assert (total.compared, total.changed, total.right, total.size) == (8, 6, 2, pytest.approx(1.0))
+
+
+def test_an_answer_is_right_if_the_wait_does_what_it_says(across: ModuleType) -> None:
+    tasks = [
+        across.Task([1000.0], [100.0], [150.0], [200.0], [280.0], [True, False]),
+        across.Task([1000.0], [100.0], [95.0], [100.0], [150.0], [True]),  # said to rise, and it falls a little
+        across.Task([1000.0], [100.0], [50.0], [100.0], [90.0], [False]),  # nothing was said
+    ]
+    score = across.score(tasks)
+    assert (score.told, score.told_right) == (2, 1)
+    assert "for 50%." in across.table({("a to b", "nice"): score})
 
 
 def test_a_wait_of_nearly_nothing_is_relative_to_the_cpu_time(across: ModuleType) -> None:
@@ -79,15 +91,15 @@ def test_tasks_that_are_alike_are_one(across: ModuleType) -> None:
 
 
 def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
-    right = across.Score(compared=5, changed=2, right=2, sure=1, sure_right=1, sizes=[0.1, 0.3])
-    none = across.Score(compared=3, changed=0, right=0, sure=0, sure_right=0, sizes=[])
+    right = across.Score(compared=5, changed=2, right=2, sure=1, sure_right=1, told=1, told_right=1, sizes=[0.1, 0.3])
+    none = across.Score(compared=3, changed=0, right=0, sure=0, sure_right=0, told=0, told_right=0, sizes=[])
     text = across.table({("a to b", "nice"): right, ("b to a", "nice"): none})
     assert text.startswith("From a to b:\n")
-    assert "| nice | 5 | 2 | 2 of 2 | 1 of 1 | 20% |" in text
-    assert "| nice | 3 | 0 | - | - | - |" in text
+    assert "| nice | 5 | 2 | 2 of 2 | 1 of 1 | 1 of 1 | 20% |" in text
+    assert "| nice | 3 | 0 | - | - | - | - |" in text
     assert text.endswith(
         "Of 2 tasks that change by more than 10%, the direction is right for 100%, within the bound of 95%; "
         "the size of the change is off by 20% in the median, within the bound of 25%."
     )
-    wrong = across.Score(compared=5, changed=2, right=1, sure=1, sure_right=1, sizes=[0.1, 0.9])
+    wrong = across.Score(compared=5, changed=2, right=1, sure=1, sure_right=1, told=0, told_right=0, sizes=[0.1, 0.9])
     assert across.table({("a to b", "nice"): wrong}).count("beyond the bound") == 2
