@@ -12,7 +12,7 @@ pub mod vm;
 
 pub use live::Live;
 pub use recording::{Real, Recording, replay};
-pub use sim::{Sim, check_settings, meta, simulate};
+pub use sim::{Sim, check_settings, head, meta, simulate};
 
 use crate::fitted::{Fitted, fitted};
 use crate::lower::lower;
@@ -135,6 +135,11 @@ pub trait Backend: Sync {
 
     /// The metadata of the trace that a request makes.
     fn meta(&self, request: &Request) -> Meta;
+
+    /// The same of a trace that is kept. Where it can carry what made it, it does, which takes longer.
+    fn head(&self, request: &Request) -> Meta {
+        self.meta(request)
+    }
 
     /// The first tick and the time between two, where the kernel's tick comes to idle CPUs too and its times are known.
     ///

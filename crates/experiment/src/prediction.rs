@@ -7,7 +7,7 @@ pub use doubts::{Doubts, doubts};
 pub use validated::{Validated, kept_errors, trust};
 
 use crate::as_recorded::Setup;
-use crate::backend::{Outcome, Request, meta, simulate};
+use crate::backend::{Outcome, Request, head, meta, simulate};
 use crate::parallel::on_threads;
 use schedlab_base::{Nanos, Result};
 use schedlab_measure::{Report, Stats, TaskStats, TeamStats};
@@ -67,9 +67,8 @@ pub fn simulate_all(series: &Series, threads: usize, done: &(dyn Fn() + Sync)) -
         let workload = if seed == 1 { series.workload.clone() } else { varied.clone() };
         let duration = series.duration;
         let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: true };
-        let meta = meta(&request);
-        let mut stats = Stats::new(&meta);
-        let writer = trace.as_ref().map(|path| Writer::create(path, &meta)).transpose()?;
+        let mut stats = Stats::new(&meta(&request));
+        let writer = trace.as_ref().map(|path| Writer::create(path, &head(&request))).transpose()?;
         let mut writers: Vec<_> = writer.into_iter().collect();
         let Outcome { end, notes, .. } = simulate(&request, &mut (&mut stats, &mut writers[..]), None)?;
         writers.into_iter().try_for_each(|writer| writer.finish().map(drop))?;

@@ -151,7 +151,7 @@ mod native {
             }
             set.extend(settings);
             let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: !every_tick };
-            let meta = backend::meta(&request);
+            let meta = backend::head(&request);
             let mut writer = Writer::create(target, &meta)?.with_queues(queues);
             let outcome = backend::simulate(&request, &mut writer, None)?;
             writer.finish()?;

@@ -9,7 +9,7 @@ use crate::ui::Ui;
 use inspect::Inspection;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_experiment::as_recorded::Setup;
-use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
+use schedlab_experiment::backend::{Outcome, Request, again, head, meta, simulate};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer, beside};
@@ -152,7 +152,7 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
 /// Simulates, prints the statistics, writes the trace where one is asked for.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
-    let meta = meta(&request);
+    let meta = if args.output.is_some() { head(&request) } else { meta(&request) };
     let mut stats = of_rows(Stats::new(&meta), args.by);
     let inspection = Inspection::new(&args.inspect, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {

@@ -185,7 +185,7 @@ fn workload(meta: &Meta) -> Result<Workload> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{meta, simulate};
+    use super::super::{head, simulate};
     use super::*;
     use schedlab_base::{Event, NameRecord, Sink};
 
@@ -220,7 +220,7 @@ mod tests {
             seed: 7,
             skip_ticks: true,
         };
-        let again = request(&meta(&first)).unwrap();
+        let again = request(&head(&first)).unwrap();
         assert_eq!(again.workload.name, "w");
         let (first, again) = (events(&first), events(&again));
         assert!(first.len() > 500 && first == again);
@@ -272,7 +272,7 @@ mod tests {
             seed: 1,
             skip_ticks: true,
         };
-        let mut meta = meta(&first);
+        let mut meta = head(&first);
         assert!(!meta.notes.contains_key(MACHINE) && remark(&meta).is_none());
         let again = request(&meta).unwrap();
         assert_eq!(again.machine, first.machine);
@@ -289,7 +289,7 @@ mod tests {
         let file = folder.path().join("large.json");
         std::fs::write(&file, large(30_000)).unwrap();
         let first = of_file(&file);
-        let meta = meta(&first);
+        let meta = head(&first);
         assert!(meta.notes.contains_key(COMPRESSED) && !meta.notes.contains_key(WORKLOAD), "{:?}", meta.notes.keys());
         assert_eq!(remark(&meta), None);
         std::fs::remove_file(&file).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         let text = large(1_100_000);
         std::fs::write(&file, &text).unwrap();
         let first = of_file(&file);
-        let meta = meta(&first);
+        let meta = head(&first);
         let path = file.to_str().unwrap();
         assert_eq!(meta.notes.get(FILE).map(String::as_str), Some(path));
         assert!(remark(&meta).unwrap().contains(path));

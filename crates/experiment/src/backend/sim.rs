@@ -25,6 +25,10 @@ impl Backend for Sim {
         meta(request)
     }
 
+    fn head(&self, request: &Request) -> Meta {
+        head(request)
+    }
+
     fn idle_ticks(&self, request: &Request) -> Result<Option<(Nanos, Nanos)>> {
         let (kernel, values) = configured(request)?;
         if kernel.build.no_hz { Ok(None) } else { kernel.tick(&values).map(Some) }
@@ -84,14 +88,21 @@ fn system(request: &Request) -> Option<System> {
     })
 }
 
+/// The metadata of a trace that is kept: what made it is part of it.
+#[must_use]
+pub fn head(request: &Request) -> Meta {
+    let mut meta = meta(request);
+    again::note(request, &mut meta.notes);
+    meta
+}
+
 /// The metadata of the trace that a request makes.
 #[must_use]
 pub fn meta(request: &Request) -> Meta {
-    let mut notes = BTreeMap::from([
+    let notes = BTreeMap::from([
         ("seed".to_owned(), request.seed.to_string()),
         ("workload".to_owned(), request.workload.name.clone()),
     ]);
-    again::note(request, &mut notes);
     let global = &request.workload.global;
     Meta {
         source: "sim".to_owned(),

@@ -64,7 +64,7 @@ impl Watched<'_> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| Error::system("cannot be created", &e).file(&path))?;
         }
-        let mut writer = Writer::create(&path, &self.meta(request))?;
+        let mut writer = Writer::create(&path, &self.head(request))?;
         let outcome = self.inner.run(request, &mut (&mut writer, sink))?;
         writer.finish()?;
         Ok(outcome)
@@ -90,6 +90,10 @@ impl Backend for Watched<'_> {
 
     fn meta(&self, request: &Request) -> Meta {
         self.inner.meta(request)
+    }
+
+    fn head(&self, request: &Request) -> Meta {
+        self.inner.head(request)
     }
 
     fn idle_ticks(&self, request: &Request) -> Result<Option<(Nanos, Nanos)>> {

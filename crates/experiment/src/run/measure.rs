@@ -55,7 +55,7 @@ pub fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) ->
     };
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
     let mut fingerprint = Fingerprint::default();
-    let writer = wanted.keep.map(|path| Writer::create(path, &backend.meta(request))).transpose()?;
+    let writer = wanted.keep.map(|path| Writer::create(path, &backend.head(request))).transpose()?;
     let mut writers: Vec<_> = writer.into_iter().collect();
     let mut pictures = (&mut checks[..], &mut heatmaps[..]);
     let mut extra = (&mut writers[..], &mut pictures);
