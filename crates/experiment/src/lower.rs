@@ -123,9 +123,12 @@ impl<'a> Lowering<'a> {
         // A task begins in the root group unless it names another.
         let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
         let initial = Setting { group, ..initial };
-        let program = program::of(task, &sets, |step| {
-            let ops = self.names.ops(n, task, &step.what, &self.workload.global);
-            if step.sync { ops.into_iter().map(program::synced).collect() } else { ops }
+        let program = program::of(task, &sets, |step, program| {
+            let before = program.len();
+            self.names.ops(n, task, &step.what, &self.workload.global, program);
+            if step.sync {
+                program[before..].iter_mut().for_each(program::sync);
+            }
         });
         Ok((initial, program))
     }

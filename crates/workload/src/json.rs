@@ -3,8 +3,9 @@
 //!
 //! Each case was tried with json-c 0.16 to see what it accepts and refuses; `tests/json_c.rs` has these cases.
 
+use hashbrown::{DefaultHashBuilder, HashTable};
 use schedlab_base::{Error, Result};
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// The largest document that is read, in bytes.
 pub(crate) const MAX_BYTES: usize = 128 << 20;
@@ -94,7 +95,16 @@ pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
     if text.len() > MAX_BYTES {
         return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
     }
-    let mut reader = Reader { text, at: 0, line: 1, path: Vec::new(), values: 0, remarks: Vec::new(), twice: 0 };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        line: 1,
+        path: Vec::new(),
+        values: 0,
+        remarks: Vec::new(),
+        twice: 0,
+        hashes: DefaultHashBuilder::default(),
+    };
     let value = reader.value()?;
     if reader.blank().is_err() || reader.peek().is_some() {
         let what = "text after the end of the document is ignored".to_owned();
@@ -117,9 +127,11 @@ struct Reader<'a> {
     remarks: Vec<Remark>,
     /// How many duplicate keys have no remark of their own.
     twice: u64,
+    /// Hashes keys, with a seed of this document's own.
+    hashes: DefaultHashBuilder,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -210,7 +222,8 @@ impl Reader<'_> {
     fn object(&mut self) -> Result<Vec<Member>> {
         self.at += 1;
         let mut members: Vec<Member> = Vec::new();
-        let mut index: HashMap<String, usize> = HashMap::new();
+        // Where the member with a key is.
+        let mut index: HashTable<usize> = HashTable::new();
         loop {
             self.blank()?;
             // json-c accepts a comma before the closing brace, but not a single comma in an empty object.
@@ -219,13 +232,15 @@ impl Reader<'_> {
                 return Ok(members);
             }
             let member = self.member()?;
-            match index.get(&member.key) {
+            let hash = self.hashes.hash_one(&member.key);
+            match index.find(hash, |at| members[*at].key == member.key) {
                 Some(&at) => {
                     self.remark_twice(&members[at], &member);
                     members[at] = member;
                 }
                 None => {
-                    index.insert(member.key.clone(), members.len());
+                    let hash_of = |at: &usize| self.hashes.hash_one(&members[*at].key);
+                    index.insert_unique(hash, members.len(), hash_of);
                     members.push(member);
                 }
             }
@@ -298,10 +313,17 @@ impl Reader<'_> {
     fn string(&mut self) -> Result<String> {
         let start = self.line;
         let quote = self.next();
-        let mut bytes = Vec::new();
+        // Nearly every string has nothing in it that stands for something else.
+        let rest = &self.text[self.at..];
+        let plain = rest.iter().position(|byte| Some(*byte) == quote || matches!(byte, b'\\' | b'\n')).unwrap_or(0);
+        let mut bytes = rest[..plain].to_vec();
+        self.at += plain;
         loop {
             match self.next() {
-                byte if byte == quote => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+                byte if byte == quote => {
+                    let lossy = |e: std::string::FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
+                    return Ok(String::from_utf8(bytes).unwrap_or_else(lossy));
+                }
                 Some(b'\\') => self.escape(&mut bytes)?,
                 Some(byte) => bytes.push(byte),
                 None => return Err(self.error(format!("the string of line {start} has no end"))),
@@ -359,7 +381,7 @@ impl Reader<'_> {
     }
 
     /// The characters up to the first one that cannot be part of a number or a word.
-    fn token(&mut self) -> &str {
+    fn token(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
         let len = rest.iter().position(|b| !part(b)).unwrap_or(rest.len());
@@ -368,8 +390,8 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Result<Json> {
-        let token = self.token().to_owned();
-        let digits = token.strip_prefix('-').unwrap_or(&token);
+        let token = self.token();
+        let digits = token.strip_prefix('-').unwrap_or(token);
         if digits.eq_ignore_ascii_case("infinity") {
             return Ok(Json::Float(f64::NEG_INFINITY));
         }
@@ -381,12 +403,12 @@ impl Reader<'_> {
         let plausible = digits.starts_with(|c: char| c.is_ascii_digit());
         match trimmed.parse() {
             Ok(number) if plausible => Ok(Json::Float(number)),
-            _ => Err(self.error(format!("\"{}\" is no number", clip(&token)))),
+            _ => Err(self.error(format!("\"{}\" is no number", clip(token)))),
         }
     }
 
     fn word(&mut self) -> Result<Json> {
-        let word = self.token().to_owned();
+        let word = self.token();
         Ok(match word.to_ascii_lowercase().as_str() {
             "null" => Json::Null,
             "true" => Json::Bool(true),
@@ -394,7 +416,7 @@ impl Reader<'_> {
             "nan" => Json::Float(f64::NAN),
             "infinity" => Json::Float(f64::INFINITY),
             _ => {
-                let what = format!("{} is no value", clip(&word));
+                let what = format!("{} is no value", clip(word));
                 return Err(self.error(what).mend("a string stands in quotes"));
             }
         })

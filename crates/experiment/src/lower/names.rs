@@ -48,6 +48,8 @@ pub(super) struct Names<'a> {
     /// A unique timer is the task's own; a plain one is shared by all tasks that name it.
     timers: HashMap<(Option<usize>, &'a str), u32>,
     timer_names: Vec<(String, bool)>,
+    /// Whether any task suspends itself or resumes another.
+    suspends: bool,
     /// rt-app's timers are absolute as soon as one mention says so.
     absolute: HashSet<u32>,
     /// Suspensions whose name is a condition's or a mutex's, too; in rt-app they are the same things.
@@ -67,6 +69,7 @@ impl<'a> Names<'a> {
             participants: Vec::new(),
             timers: HashMap::new(),
             timer_names: Vec::new(),
+            suspends: false,
             absolute: HashSet::new(),
             mixed: HashSet::new(),
             task_of: workload.tasks.iter().enumerate().map(|(n, task)| (task.name.as_str(), n)).collect(),
@@ -110,12 +113,16 @@ impl<'a> Names<'a> {
                     self.absolute.insert(at);
                 }
             }
+            Action::Suspend(_) | Action::Resume(_) => self.suspends = true,
             _ => {}
         }
     }
 
     /// Suspensions come last: those that share a name with a condition or mutex are made of these.
     fn mix(&mut self, workload: &'a Workload) {
+        if !self.suspends {
+            return;
+        }
         for (task, _, step) in workload.steps() {
             let name = match &step.what {
                 Action::Suspend(name) => suspension(task, name),
@@ -140,6 +147,9 @@ impl<'a> Names<'a> {
     }
 
     fn check_barriers(&self, workload: &Workload) -> Result<()> {
+        if self.participants.is_empty() {
+            return Ok(());
+        }
         for (task, phase, step) in workload.steps() {
             let (Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. }) = &step.what
             else {
@@ -162,6 +172,9 @@ impl<'a> Names<'a> {
 
     /// A workload that was not read from a file may fork what is not there.
     fn check_forks(&self, workload: &Workload) -> Result<()> {
+        if self.templates.names.is_empty() {
+            return Ok(());
+        }
         for (task, phase, step) in workload.steps() {
             if let Action::Fork(name) = &step.what
                 && !self.task_of.contains_key(name.as_str())
@@ -199,12 +212,12 @@ impl<'a> Names<'a> {
         load.barriers = barriers.into_iter().zip(self.participants.iter().map(|n| *n as u32)).collect();
     }
 
-    /// The operations of one event of task `n`.
-    pub(super) fn ops(&self, n: usize, task: &TaskDef, action: &Action, global: &Global) -> Vec<Op> {
+    /// Adds the operations of one event of task `n` to a program.
+    pub(super) fn ops(&self, n: usize, task: &TaskDef, action: &Action, global: &Global, program: &mut Vec<Op>) {
         let of = |index: &Index, name: &str| index.get(name).expect("every name was mentioned");
         let mutex = |name: &str| of(&self.mutexes, name);
         let cond = |name: &str| of(&self.conds, name);
-        vec![match action {
+        let op = match action {
             Action::Run(time) => Op::Run(amount(*time)),
             Action::Runtime(time) => Op::Runtime(amount(*time)),
             Action::Sleep(time) => Op::Sleep(amount(*time)),
@@ -219,7 +232,7 @@ impl<'a> Names<'a> {
             Action::SpinUnlock(name) => Op::SpinUnlock(mutex(name)),
             Action::Wait { cond: c, mutex: m } => Op::Wait { cond: cond(c), mutex: mutex(m) },
             Action::Sync { cond: c, mutex: m } => {
-                return vec![Op::Signal(cond(c)), Op::Wait { cond: cond(c), mutex: mutex(m) }];
+                return program.extend([Op::Signal(cond(c)), Op::Wait { cond: cond(c), mutex: mutex(m) }]);
             }
             Action::Signal(name) => Op::Signal(cond(name)),
             Action::Broadcast(name) => Op::Broadcast(cond(name)),
@@ -232,13 +245,13 @@ impl<'a> Names<'a> {
                 let name = suspension(task, name);
                 if self.mixed.contains(name) {
                     let (m, c) = (mutex(name), cond(name));
-                    return vec![Op::Lock(m), Op::Wait { cond: c, mutex: m }, Op::Unlock(m)];
+                    return program.extend([Op::Lock(m), Op::Wait { cond: c, mutex: m }, Op::Unlock(m)]);
                 }
                 Op::Suspend(of(&self.suspensions, name))
             }
             Action::Resume(name) if self.mixed.contains(name) => {
                 let (m, c) = (mutex(name), cond(name));
-                return vec![Op::Lock(m), Op::Broadcast(c), Op::Unlock(m)];
+                return program.extend([Op::Lock(m), Op::Broadcast(c), Op::Unlock(m)]);
             }
             Action::Resume(name) => Op::Resume(of(&self.suspensions, name)),
             Action::Mem(bytes) => Op::Mem { bytes: *bytes, random: false },
@@ -252,7 +265,8 @@ impl<'a> Names<'a> {
             Action::Fork(name) => Op::Fork(of(&self.templates, name)),
             Action::SemPost(name) => Op::SemPost(of(&self.sems, name)),
             Action::SemWait(name) => Op::SemWait(of(&self.sems, name)),
-        }]
+        };
+        program.push(op);
     }
 }
 

@@ -4,8 +4,8 @@ use schedlab_base::Nanos;
 use schedlab_sim::program::{Amount, Op};
 use schedlab_workload::{Step, TaskDef};
 
-/// The program of a task. `sets` says for each phase which setting to apply at its start, `ops` what an event does.
-pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], ops: impl Fn(&Step) -> Vec<Op>) -> Vec<Op> {
+/// The program of a task. `sets` says for each phase which setting to apply at its start, `add` adds what an event does.
+pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut Vec<Op>)) -> Vec<Op> {
     let mut program = Vec::new();
     if task.loops == Some(0) {
         return program;
@@ -16,17 +16,16 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], ops: impl Fn(&Step) -> Ve
         for (phase, set) in task.phases.iter().zip(sets) {
             program.extend(set.map(Op::Set));
             let loops = if endless { Some(1) } else { phase.loops };
-            repeat(program, loops, |program| program.extend(phase.events.iter().flat_map(&ops)));
+            repeat(program, loops, |program| phase.events.iter().for_each(|step| add(step, program)));
         }
     });
     program
 }
 
-/// An operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others counts.
-pub(super) fn synced(op: Op) -> Op {
-    match op {
-        Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_) => Op::Synced(Box::new(op)),
-        other => other,
+/// Marks an operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others counts.
+pub(super) fn sync(op: &mut Op) {
+    if matches!(op, Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_)) {
+        *op = Op::Synced(Box::new(std::mem::replace(op, Op::Yield)));
     }
 }
 
