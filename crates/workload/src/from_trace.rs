@@ -272,6 +272,7 @@ impl ModelBuilder {
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
         let rooms = std::iter::successors(Some(4 * most_events), |room| Some(room / 2));
+        let mut tried = Added::default();
         for room in rooms.take_while(|room| *room > most_events / 16).map(Some).chain([None]) {
             let mut added = Added::to(&track.tasks);
             if let Some(room) = room {
@@ -279,15 +280,24 @@ impl ModelBuilder {
                 sent.add_to(&mut added);
             }
             joins.add_to(&mut added);
-            let with = |(task, added): (&Task, Vec<_>)| match added.is_empty() {
-                true => self.coarseness.fold(&task.sequence),
-                false => self.coarseness.fold(&unseen::insert(&task.sequence, added)),
+            if added.tokens == tried.tokens {
+                continue;
+            }
+            let mut left = most_events;
+            let with = |(task, added): (&Task, &Vec<_>)| {
+                let sequence = match added.is_empty() {
+                    true => self.coarseness.fold(&task.sequence),
+                    false => self.coarseness.fold(&unseen::insert(&task.sequence, added.clone())),
+                };
+                left = left.checked_sub(sequence.len())?;
+                Some(sequence)
             };
-            let sequences: Vec<Vec<Token>> = std::iter::zip(&track.tasks, added.tokens).map(with).collect();
-            if sequences.iter().map(Vec::len).sum::<usize>() <= most_events {
+            let sequences: Option<Vec<Vec<Token>>> = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
+            if let Some(sequences) = sequences {
                 std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
                 return;
             }
+            tried = added;
         }
     }
 }
