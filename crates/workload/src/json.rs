@@ -5,6 +5,7 @@
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use schedlab_base::{Error, Result};
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 /// The largest document that is read, in bytes.
@@ -17,19 +18,21 @@ pub(crate) const MAX_DEPTH: usize = 32;
 const MAX_VALUES: usize = 4 << 20;
 /// The largest number of remarks about a document. One more counts the rest.
 const MAX_REMARKS: usize = 1000;
+/// An object with fewer members is searched for a key one by one.
+const FEW: usize = 16;
 
 /// A value and the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct Value<'t> {
     /// The line, counted from 1.
     pub line: u64,
     /// The value itself.
-    pub json: Json,
+    pub json: Json<'t>,
 }
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Json {
+pub enum Json<'t> {
     /// `null`, which rt-app treats like a missing key.
     Null,
     /// `true` or `false`, in upper or lower case.
@@ -41,14 +44,14 @@ pub enum Json {
     /// Any other number, including `NaN` and `Infinity`.
     Float(f64),
     /// A string. Bytes that are not UTF-8 become U+FFFD.
-    Text(String),
+    Text(Cow<'t, str>),
     /// An array.
-    List(Vec<Value>),
+    List(Vec<Value<'t>>),
     /// An object: its members in the order in which their keys first appear, each key once.
-    Object(Vec<Member>),
+    Object(Vec<Member<'t>>),
 }
 
-impl Json {
+impl Json<'_> {
     /// The name of its type in messages.
     #[must_use]
     pub(crate) fn noun(&self) -> &'static str {
@@ -67,13 +70,13 @@ impl Json {
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub struct Member<'t> {
     /// Its key.
-    pub key: String,
+    pub key: Cow<'t, str>,
     /// The line of the last occurrence of the key, whose value is used.
     pub line: u64,
     /// Its value.
-    pub value: Value,
+    pub value: Value<'t>,
 }
 
 /// A remark about a document that was accepted.
@@ -91,7 +94,7 @@ pub struct Remark {
 ///
 /// # Errors
 /// When json-c would refuse the document, or it has more than 128 MiB or 4 Mi values. The error names the line and key.
-pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
+pub fn read(text: &[u8]) -> Result<(Value<'_>, Vec<Remark>)> {
     if text.len() > MAX_BYTES {
         return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
     }
@@ -121,7 +124,7 @@ struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     line: u64,
-    path: Vec<String>,
+    path: Vec<Cow<'a, str>>,
     /// How many values were read.
     values: usize,
     remarks: Vec<Remark>,
@@ -193,7 +196,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self) -> Result<Value> {
+    fn value(&mut self) -> Result<Value<'a>> {
         self.blank()?;
         let line = self.line;
         self.values += 1;
@@ -211,7 +214,7 @@ impl<'a> Reader<'a> {
         Ok(Value { line, json })
     }
 
-    fn deeper(&mut self, key: String) -> Result<()> {
+    fn deeper(&mut self, key: Cow<'a, str>) -> Result<()> {
         if self.path.len() + 1 >= MAX_DEPTH {
             return Err(self.error(format!("nested more than {MAX_DEPTH} deep")));
         }
@@ -219,10 +222,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn object(&mut self) -> Result<Vec<Member>> {
+    fn object(&mut self) -> Result<Vec<Member<'a>>> {
         self.at += 1;
         let mut members: Vec<Member> = Vec::new();
-        // Where the member with a key is.
+        // Where the member with a key is, of an object with more than a few.
         let mut index: HashTable<usize> = HashTable::new();
         loop {
             self.blank()?;
@@ -232,17 +235,22 @@ impl<'a> Reader<'a> {
                 return Ok(members);
             }
             let member = self.member()?;
-            let hash = self.hashes.hash_one(&member.key);
-            match index.find(hash, |at| members[*at].key == member.key) {
-                Some(&at) => {
-                    self.remark_twice(&members[at], &member);
-                    members[at] = member;
-                }
-                None => {
-                    let hash_of = |at: &usize| self.hashes.hash_one(&members[*at].key);
-                    index.insert_unique(hash, members.len(), hash_of);
-                    members.push(member);
-                }
+            let hash_of = |member: &Member| self.hashes.hash_one(&member.key);
+            let known = match members.len() {
+                ..FEW => members.iter().position(|known| known.key == member.key),
+                _ => index.find(hash_of(&member), |at| members[*at].key == member.key).copied(),
+            };
+            if let Some(at) = known {
+                self.remark_twice(&members[at], &member);
+                members[at] = member;
+            } else {
+                members.push(member);
+                let new = match members.len() {
+                    ..FEW => 0..0,
+                    FEW => 0..FEW,
+                    n => n - 1..n,
+                };
+                new.for_each(|at| _ = index.insert_unique(hash_of(&members[at]), at, |at| hash_of(&members[*at])));
             }
             self.comma(b'}')?;
         }
@@ -253,7 +261,7 @@ impl<'a> Reader<'a> {
             self.twice += 1;
             return;
         }
-        let path: Vec<&str> = self.path.iter().map(String::as_str).chain([new.key.as_str()]).collect();
+        let path: Vec<&str> = self.path.iter().map(|key| &**key).chain([&*new.key]).collect();
         self.remarks.push(Remark {
             line: new.line,
             key: path.join("."),
@@ -261,7 +269,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    fn member(&mut self) -> Result<Member> {
+    fn member(&mut self) -> Result<Member<'a>> {
         if !matches!(self.peek(), Some(b'"' | b'\'')) {
             let what = format!("a key in quotes is missing before {}", self.found());
             return Err(self.error(what));
@@ -294,7 +302,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn list(&mut self) -> Result<Vec<Value>> {
+    fn list(&mut self) -> Result<Vec<Value<'a>>> {
         self.at += 1;
         let mut values = Vec::new();
         loop {
@@ -303,27 +311,27 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 return Ok(values);
             }
-            self.deeper(values.len().to_string())?;
+            self.deeper(values.len().to_string().into())?;
             values.push(self.value()?);
             self.path.pop();
             self.comma(b']')?;
         }
     }
 
-    fn string(&mut self) -> Result<String> {
+    fn string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.line;
         let quote = self.next();
         // Nearly every string has nothing in it that stands for something else.
         let rest = &self.text[self.at..];
-        let plain = rest.iter().position(|byte| Some(*byte) == quote || matches!(byte, b'\\' | b'\n')).unwrap_or(0);
-        let mut bytes = rest[..plain].to_vec();
-        self.at += plain;
+        let plain = rest.iter().position(|byte| Some(*byte) == quote || matches!(byte, b'\\' | b'\n'));
+        if let Some(length) = plain.filter(|at| Some(rest[*at]) == quote) {
+            self.at += length + 1;
+            return Ok(String::from_utf8_lossy(&rest[..length]));
+        }
+        let mut bytes = Vec::new();
         loop {
             match self.next() {
-                byte if byte == quote => {
-                    let lossy = |e: std::string::FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
-                    return Ok(String::from_utf8(bytes).unwrap_or_else(lossy));
-                }
+                byte if byte == quote => return Ok(String::from_utf8_lossy(&bytes).into_owned().into()),
                 Some(b'\\') => self.escape(&mut bytes)?,
                 Some(byte) => bytes.push(byte),
                 None => return Err(self.error(format!("the string of line {start} has no end"))),
@@ -389,7 +397,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(&rest[..len]).expect("only ASCII was taken")
     }
 
-    fn number(&mut self) -> Result<Json> {
+    fn number(&mut self) -> Result<Json<'a>> {
         let token = self.token();
         let digits = token.strip_prefix('-').unwrap_or(token);
         if digits.eq_ignore_ascii_case("infinity") {
@@ -407,7 +415,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Json> {
+    fn word(&mut self) -> Result<Json<'a>> {
         let word = self.token();
         Ok(match word.to_ascii_lowercase().as_str() {
             "null" => Json::Null,
@@ -437,8 +445,8 @@ mod tests {
     fn every_key_and_value_has_its_line() {
         let (value, _) = read(b"{\n \"a\": 1,\n /* two\n lines */ \"b\":\n [2,\n 3]}").unwrap();
         let Json::Object(members) = &value.json else { panic!("{value:?}") };
-        assert_eq!((members[0].key.as_str(), members[0].line, members[0].value.line), ("a", 2, 2));
-        assert_eq!((members[1].key.as_str(), members[1].line, members[1].value.line), ("b", 4, 5));
+        assert_eq!((&*members[0].key, members[0].line, members[0].value.line), ("a", 2, 2));
+        assert_eq!((&*members[1].key, members[1].line, members[1].value.line), ("b", 4, 5));
         let Json::List(items) = &members[1].value.json else { panic!("{value:?}") };
         assert_eq!(items[1].line, 6);
     }
@@ -458,7 +466,7 @@ mod tests {
     fn a_duplicate_key_keeps_its_first_place_and_its_last_value() {
         let (value, remarks) = read(b"{\"a\": 1, \"b\": 2,\n \"a\": 3}").unwrap();
         let Json::Object(members) = value.json else { panic!() };
-        assert_eq!(members.iter().map(|m| m.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(members.iter().map(|m| &*m.key).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(members[0].value.json, Json::Int(3));
         assert_eq!(remarks.len(), 1);
         assert_eq!((remarks[0].line, remarks[0].key.as_str()), (2, "a"));

@@ -45,14 +45,14 @@ impl<'a> At<'a> {
 /// The members of an object, and the object's place.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
-    pub(crate) members: &'a [Member],
+    pub(crate) members: &'a [Member<'a>],
     pub(crate) at: &'a At<'a>,
 }
 
 /// The value of a member, and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
-    pub(crate) value: &'a Value,
+    pub(crate) value: &'a Value<'a>,
     pub(crate) at: At<'a>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
     /// Refuses keys that are not among `known`, and suggests the nearest known key.
     pub(crate) fn only(&self, known: &[&str]) -> Result<()> {
         for member in self.members {
-            if !known.contains(&member.key.as_str()) {
+            if !known.contains(&&*member.key) {
                 let error = self.at.of(member).error("no such key here");
                 return Err(match nearest(&member.key, known.iter().copied()) {
                     Some(near) => error.mend(format!("did you mean \"{near}\"?")),

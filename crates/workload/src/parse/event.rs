@@ -56,7 +56,7 @@ pub(super) fn read_all(fields: &Fields) -> Result<Vec<Step>> {
             let hint = |e: Error| e.mend(format!("the key makes it the event \"{event}\""));
             let what = read(&field).map_err(hint)?;
             let sync = WAKING.contains(&event) && is_sync(&field).map_err(hint)?;
-            steps.push(Step { key: member.key.clone(), line: member.line, what, sync });
+            steps.push(Step { key: member.key.to_string(), line: member.line, what, sync });
         }
     }
     if steps.is_empty() {

@@ -106,7 +106,7 @@ fn calibration(field: &Field) -> Result<Option<u64>> {
 
 fn log_size(field: &Field, remarks: &mut Remarks) -> Result<()> {
     if let Json::Text(mode) = &field.value.json {
-        if !["disable", "file", "auto"].contains(&mode.as_str()) {
+        if !["disable", "file", "auto"].contains(&&**mode) {
             remarks.add(
                 &field.at,
                 format!("\"{mode}\" is not \"disable\", \"file\" or \"auto\"; rt-app logs nothing then"),

@@ -76,7 +76,7 @@ pub(super) fn check_task(fields: &Fields, remarks: &mut Remarks) -> Result<()> {
 
 pub(super) fn check_phase(fields: &Fields, remarks: &mut Remarks) -> Result<()> {
     for member in fields.members {
-        if member.key != "loop" && TASK.contains(&member.key.as_str()) {
+        if member.key != "loop" && TASK.contains(&&*member.key) {
             let at = fields.at.of(member);
             return Err(at.error("belongs to the task, not to a phase").mend("move it beside \"phases\""));
         }
@@ -89,7 +89,7 @@ pub(super) fn check_phase(fields: &Fields, remarks: &mut Remarks) -> Result<()> 
 fn check(fields: &Fields, remarks: &mut Remarks, known: &[&[&str]], quiet: &[&str], events: bool) -> Result<()> {
     let known = || known.iter().flat_map(|list| list.iter().copied());
     for member in fields.members {
-        let key = member.key.as_str();
+        let key = &*member.key;
         if known().any(|k| k == key) || quiet.contains(&key) || (events && event_of(key).is_some()) {
             continue;
         }
@@ -123,7 +123,7 @@ mod tests {
     use crate::json::{self, Json, Member};
     use std::path::Path;
 
-    fn members(value: &json::Value) -> &[Member] {
+    fn members<'t>(value: &'t json::Value<'t>) -> &'t [Member<'t>] {
         let Json::Object(members) = &value.json else { panic!("no object") };
         members
     }
@@ -135,7 +135,7 @@ mod tests {
         for step in path {
             here = &members(here).iter().find(|m| m.key == *step).unwrap_or_else(|| panic!("no {step}")).value;
         }
-        let mut keys: Vec<String> = members(here).iter().map(|m| m.key.clone()).collect();
+        let mut keys: Vec<String> = members(here).iter().map(|m| m.key.to_string()).collect();
         keys.sort();
         keys
     }

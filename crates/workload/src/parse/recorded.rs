@@ -52,8 +52,10 @@ fn plain(value: &Value) -> serde_json::Value {
         Json::Bool(flag) => (*flag).into(),
         Json::Int(number) => (*number).into(),
         Json::Float(number) => Number::from_f64(*number).map_or(serde_json::Value::Null, serde_json::Value::Number),
-        Json::Text(text) => text.as_str().into(),
+        Json::Text(text) => (**text).into(),
         Json::List(items) => items.iter().map(plain).collect(),
-        Json::Object(members) => members.iter().map(|m| (m.key.clone(), plain(&m.value))).collect::<Map<_, _>>().into(),
+        Json::Object(members) => {
+            members.iter().map(|m| (m.key.to_string(), plain(&m.value))).collect::<Map<_, _>>().into()
+        }
     }
 }

@@ -108,7 +108,7 @@ fn read_phases(field: &Field, remarks: &mut Remarks) -> Result<Vec<Phase>> {
         let loops = fields.read("loop", |f| loops(f, remarks))?.unwrap_or(Some(1));
         refuse_zero(loops, &at)?;
         phases.push(Phase {
-            name: member.key.clone(),
+            name: member.key.to_string(),
             loops,
             props: props::read(&fields)?,
             events: event::read_all(&fields)?,

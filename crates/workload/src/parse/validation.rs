@@ -21,7 +21,7 @@ pub(super) fn read(field: &Field) -> Result<Validation> {
         let Json::List(items) = &list.value.json else { return Err(list.at.error("should be a list of strings")) };
         for item in items {
             let Json::Text(text) = &item.json else { return Err(list.at.error("should be a list of strings")) };
-            validation.guesswork.push(text.clone());
+            validation.guesswork.push(text.to_string());
         }
     }
     if let Some(errors) = fields.get("errors") {
@@ -32,7 +32,7 @@ pub(super) fn read(field: &Field) -> Result<Validation> {
                 Json::Null => continue,
                 _ => return Err(errors.at.of(member).error("should be a number: 0.1 is 10% too much")),
             };
-            validation.errors.insert(member.key.clone(), error);
+            validation.errors.insert(member.key.to_string(), error);
         }
     }
     Ok(validation)
