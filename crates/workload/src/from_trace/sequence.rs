@@ -1,6 +1,7 @@
 //! What a task did, as a compact sequence: bursts, blocks, wake-ups of others, forks, and loops of these.
 
 use schedlab_base::Nanos;
+use std::ops::RangeInclusive;
 
 /// A task's number in the model.
 pub(super) type TaskIx = u32;
@@ -70,30 +71,43 @@ impl Tolerance {
         }
     }
 
-    /// A quick look at another token: `false` only if [`Tolerance::same`] would be, for one round of each.
-    fn alike(self, a: Token) -> impl Fn(&Token) -> bool {
+    /// The keys of the tokens that may do the same as this one; no token does if [`Tolerance::same`] says so.
+    fn keys_near(self, token: &Token) -> Option<RangeInclusive<u64>> {
         let near = |x: Nanos| {
             let (x, floor, rest) = (x as f64, self.floor as f64, 1.0 - self.part);
             // From a part of 1 on, any length is near. One more, for what is lost by rounding.
             let most = if rest > 0.0 { (x / rest).max(x + floor) + 1.0 } else { f64::INFINITY };
             ((x * rest).min(x - floor) - 1.0) as Nanos..=most as Nanos
         };
-        let lengths = match a {
-            Token::Run(x) | Token::Block { length: x, .. } => near(x),
-            _ => 0..=0,
-        };
-        move |b| match (a, b) {
-            (Token::Run(_), Token::Run(y)) => lengths.contains(y),
-            (Token::Block { waker: v, .. }, Token::Block { length: y, waker: w }) => v == *w && lengths.contains(y),
-            (Token::Post(x), Token::Post(y)) => x == *y,
-            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
-            _ => false,
+        match *token {
+            Token::Run(x) | Token::Block { length: x, .. } => {
+                let (kind, lengths) = (key(token) & !MOST_KEY, near(x));
+                Some(kind | *lengths.start().min(&MOST_KEY)..=kind | *lengths.end().min(&MOST_KEY))
+            }
+            Token::Post(_) | Token::Join | Token::Yield => Some(key(token)..=key(token)),
+            _ => None,
         }
     }
 
     fn same_all(self, a: &[Token], na: u32, b: &[Token], nb: u32) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.same(x, na, y, nb))
     }
+}
+
+/// The largest length in a key.
+const MOST_KEY: u64 = (1 << 62) - 1;
+
+/// A number that tells quickly what a token cannot be the same as: its kind, and its length or whom it wakes.
+fn key(token: &Token) -> u64 {
+    let (kind, of) = match *token {
+        Token::Run(length) => (0, length.min(MOST_KEY)),
+        Token::Block { length, .. } => (1, length.min(MOST_KEY)),
+        Token::Post(whom) => (2, whom.into()),
+        Token::Join => (3, 0),
+        Token::Yield => (3, 1),
+        Token::Fork(_) | Token::End(_) | Token::Set(_) | Token::Loop { .. } => (3, MOST_KEY),
+    };
+    kind << 62 | of
 }
 
 /// Appends a token; two bursts without anything between them are one.
@@ -190,6 +204,7 @@ struct Folded {
 
 impl Folded {
     fn add_plain(&mut self, mut rest: &[Token]) {
+        let keys: Vec<u64> = rest.iter().map(key).collect();
         while let Some(first) = rest.first() {
             if let Some(len) = self.tail_len().filter(|len| *len <= rest.len())
                 && self.join_tail(1, &rest[..len])
@@ -197,7 +212,7 @@ impl Folded {
                 rest = &rest[len..];
                 continue;
             }
-            let used = match self.best_cycle(rest) {
+            let used = match self.best_cycle(rest, &keys[keys.len() - rest.len()..]) {
                 Some((len, times)) => {
                     let mut body = rest[..len].to_vec();
                     (1..times).for_each(|round| add_times(&mut body, &rest[round * len..(round + 1) * len]));
@@ -259,12 +274,12 @@ impl Folded {
         true
     }
 
-    /// The cycle at the head of `rest` that saves most tokens: its length and how often it comes.
-    fn best_cycle(&self, rest: &[Token]) -> Option<(usize, usize)> {
+    /// The cycle at the head of `rest`, whose keys these are, that saves most tokens: its length and how often it comes.
+    fn best_cycle(&self, rest: &[Token], keys: &[u64]) -> Option<(usize, usize)> {
         let mut best = None;
         let mut best_saving = 3;
-        let alike = self.tolerance.alike(rest[0]);
-        for len in (1..=LONGEST_CYCLE.min(rest.len() / 2)).filter(|len| alike(&rest[*len])) {
+        let near = self.tolerance.keys_near(&rest[0])?;
+        for len in (1..=LONGEST_CYCLE.min(rest.len() / 2)).filter(|len| near.contains(&keys[*len])) {
             let anchor = &rest[..len];
             let times = 1 + rest[len..]
                 .chunks_exact(len)
