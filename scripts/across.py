@@ -220,7 +220,7 @@ def cells(one: Score) -> list[str]:
 
 def table(scores: dict[tuple[str, str], Score]) -> str:
     """Format the scores, by the direction between the kernels and the load, as a Markdown table."""
-    heads = ["load", "tasks", "change", "direction right", "of those beyond scatter", "of those told", "size off by"]
+    heads = ["load", "tasks", "change", "direction right", "of those beyond scatter", "answers right", "size off by"]
     lines = []
     for direction in dict.fromkeys(direction for direction, _ in scores):
         of = {load: one for (to, load), one in scores.items() if to == direction}
@@ -233,6 +233,7 @@ def table(scores: dict[tuple[str, str], Score]) -> str:
             f"Of {total.told} tasks of which the answer says that the wait rises or falls, it does so for "
             f"{total.told_right / total.told:.0%}."
         )
+        lines.append("")
     if total.changed:
         share = total.right / total.changed
         directions = "within" if share >= DIRECTIONS else "beyond"
