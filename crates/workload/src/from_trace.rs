@@ -283,19 +283,23 @@ impl ModelBuilder {
             if added.tokens == tried.tokens {
                 continue;
             }
-            let mut left = most_events;
-            let with = |(task, added): (&Task, &Vec<_>)| {
-                let sequence = match added.is_empty() {
-                    true => self.coarseness.fold(&task.sequence),
-                    false => self.coarseness.fold(&unseen::insert(&task.sequence, added.clone())),
+            for coarseness in self.coarseness.looser() {
+                let mut left = most_events;
+                let with = |(task, added): (&Task, &Vec<_>)| {
+                    let sequence = match added.is_empty() {
+                        true => coarseness.fold(&task.sequence),
+                        false => coarseness.fold(&unseen::insert(&task.sequence, added.clone())),
+                    };
+                    left = left.checked_sub(sequence.len())?;
+                    Some(sequence)
                 };
-                left = left.checked_sub(sequence.len())?;
-                Some(sequence)
-            };
-            let sequences: Option<Vec<Vec<Token>>> = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
-            if let Some(sequences) = sequences {
-                std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
-                return;
+                let sequences: Option<Vec<Vec<Token>>> =
+                    std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
+                if let Some(sequences) = sequences {
+                    std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
+                    self.coarseness = coarseness;
+                    return;
+                }
             }
             tried = added;
         }

@@ -15,6 +15,9 @@ const TOLERANCES: [Tolerance; 5] = [
     Tolerance { part: f64::INFINITY, floor: 0 },
 ];
 
+/// Bursts whose lengths differ by no more than this part are still alike for what happens between them.
+const KEPT: f64 = 0.10;
+
 /// What had to be given up so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Coarseness {
@@ -46,6 +49,12 @@ impl Coarseness {
                 }
             }
         }
+    }
+
+    /// This, and what folds more loosely, as long as it keeps the lengths of bursts to a tenth.
+    pub(super) fn looser(self) -> impl Iterator<Item = Self> {
+        let last = TOLERANCES.partition_point(|tolerance| tolerance.part <= KEPT).max(self.level + 1);
+        (self.level..last).map(move |level| Self { level, ..self })
     }
 
     /// A sequence, folded as loosely as the others.

@@ -77,21 +77,21 @@ fn a_burst_whose_end_was_not_seen_has_no_messages() {
     assert_eq!(stuck(&w), [""; 0]);
 }
 
-/// Another task runs for 10 us and wakes the receiver, 80 times. `round_is` says of each round whether the receiver
-/// then waits while the other does another 30 us of work, and whether its burst is of 40 us in place of 10. The number
-/// of its waits, those in loops counted as often as they happen.
-fn waits_of_a_receiver(round_is: fn(u64) -> (bool, bool)) -> u64 {
+/// Another task runs for as many us as `length` says and wakes the receiver, 80 times. `round_is` says of each round
+/// whether the receiver then waits while the other does three times as much, and whether its burst is four times as long
+/// as usual. The number of its waits, those in loops counted as often as they happen.
+fn waits_of_a_receiver(most_events: usize, length: fn(u64) -> Nanos, round_is: fn(u64) -> (bool, bool)) -> u64 {
     let mut s = Script::default();
     s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
     let mut t = 10;
     for round in 0..80 {
-        let (waits, long) = round_is(round);
-        let start = if waits { t + 40 } else { t + 10 };
-        let end = start + if long { 40 } else { 10 };
-        s.wake(t + 10, 0, 1, 2).switch(start, 0, 1, Runnable, 2).switch(end, 0, 2, Sleeping, 1);
+        let ((waits, long), once) = (round_is(round), length(round));
+        let start = t + if waits { 4 * once } else { once };
+        let end = start + if long { 4 * once } else { once };
+        s.wake_in(Context::Task, t + once, 0, 1, 2).switch(start, 0, 1, Runnable, 2).switch(end, 0, 2, Sleeping, 1);
         t = end;
     }
-    let w = s.model(&Options::default()).unwrap().workload;
+    let w = s.model(&Options { most_events, ..Options::default() }).unwrap().workload;
     let of = |step: &Step| u64::from(matches!(step.what, Action::SemWait(_)));
     let phases = &w.tasks.iter().find(|task| task.name == "receive-2").unwrap().phases;
     phases.iter().map(|p| p.loops.unwrap() * p.events.iter().map(of).sum::<u64>()).sum()
@@ -99,9 +99,21 @@ fn waits_of_a_receiver(round_is: fn(u64) -> (bool, bool)) -> u64 {
 
 #[test]
 fn only_bursts_that_follow_what_the_wakers_did_are_of_several_messages() {
-    let own = waits_of_a_receiver(|_| (false, false));
+    let waits = |round_is| waits_of_a_receiver(1_000_000, |_| 10, round_is);
+    let own = waits(|_| (false, false));
     // Long bursts after waits are of four messages each.
-    assert_eq!(waits_of_a_receiver(|round| (round % 4 == 3, round % 4 == 3)), own + 20 * 3);
+    assert_eq!(waits(|round| (round % 4 == 3, round % 4 == 3)), own + 20 * 3);
     // Bursts that are as often long without a wait are not.
-    assert_eq!(waits_of_a_receiver(|round| (round % 8 > 3, round % 4 == 3)), own);
+    assert_eq!(waits(|round| (round % 8 > 3, round % 4 == 3)), own);
+}
+
+#[test]
+fn a_large_model_keeps_its_messages_rather_than_the_lengths_of_its_bursts() {
+    let waits = |most_events| {
+        let length = |round| 40 + round * 13 % 7 / 2;
+        waits_of_a_receiver(most_events, length, |round| (round % 4 == 3, round % 4 == 3))
+    };
+    let all = waits(1_000_000);
+    assert_eq!(all, 80 + 20 * 3);
+    assert_eq!(waits(200), all);
 }
