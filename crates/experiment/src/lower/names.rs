@@ -15,7 +15,7 @@ const CACHE_LINE: u64 = 64;
 /// Names in the order of their first mention.
 #[derive(Default)]
 pub(super) struct Index {
-    by_name: HashMap<String, u32>,
+    by_name: hashbrown::HashMap<String, u32>,
     names: Vec<String>,
 }
 

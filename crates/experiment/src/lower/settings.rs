@@ -6,6 +6,7 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::{Hotplug, Policy, ROOT_GROUP, Setting};
 use schedlab_workload::plan::{Change, Cpus, Plan, Sched};
 use schedlab_workload::{Props, TaskDef, Workload};
+use std::fmt::Arguments;
 
 fn policy(policy: schedlab_workload::Policy) -> Policy {
     match policy {
@@ -80,7 +81,7 @@ fn set_sched(setting: &mut Setting, sched: Sched, had: Had) {
 /// Refuses CPUs and nodes that the machine lacks.
 pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()> {
     for task in &workload.tasks {
-        check_props(&task.props, &format!("tasks.{}", task.name), machine)?;
+        check_props(&task.props, format_args!("tasks.{}", task.name), machine)?;
         if let Some(cpu) = home(workload, task, machine) {
             let key = || format!("tasks.{}.x-cpu", task.name);
             check_cpu(cpu, machine).map_err(|e| e.key(key()))?;
@@ -90,7 +91,7 @@ pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()
             }
         }
         for phase in &task.phases {
-            check_props(&phase.props, &format!("tasks.{}.phases.{}", task.name, phase.name), machine)?;
+            check_props(&phase.props, format_args!("tasks.{}.phases.{}", task.name, phase.name), machine)?;
         }
     }
     for change in &workload.hotplug {
@@ -139,7 +140,7 @@ pub(super) fn check_split(workload: &Workload, machine: &Machine) -> Result<()> 
     Ok(())
 }
 
-fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
+fn check_props(props: &Props, place: Arguments<'_>, machine: &Machine) -> Result<()> {
     for &cpu in props.cpus.iter().flatten() {
         check_cpu(cpu, machine).map_err(|e| e.key(format!("{place}.cpus")))?;
     }
