@@ -4,7 +4,8 @@ use schedlab_base::Nanos;
 use schedlab_sim::program::{Amount, Op};
 use schedlab_workload::{Step, TaskDef};
 
-/// The program of a task. `sets` says for each phase which setting to apply at its start, `add` adds what an event does.
+/// The program of a task. `sets` says for each phase which setting to apply at its start; `add` adds what an event
+/// does.
 pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut Vec<Op>)) -> Vec<Op> {
     let mut program = Vec::new();
     if task.loops == Some(0) {
@@ -22,7 +23,8 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut 
     program
 }
 
-/// Marks an operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others counts.
+/// Marks an operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others
+/// counts.
 pub(super) fn sync(op: &mut Op) {
     if matches!(op, Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_)) {
         *op = Op::Synced(Box::new(std::mem::replace(op, Op::Yield)));

@@ -78,8 +78,8 @@ fn a_burst_whose_end_was_not_seen_has_no_messages() {
 }
 
 /// Another task runs for as many us as `length` says and wakes the receiver, 80 times. `round_is` says of each round
-/// whether the receiver then waits while the other does three times as much, and whether its burst is four times as long
-/// as usual. The number of its waits, those in loops counted as often as they happen.
+/// whether the receiver then waits while the other does three times as much, and whether its burst is four times as
+/// long as usual. The number of its waits, those in loops counted as often as they happen.
 fn waits_of_a_receiver(most_events: usize, length: fn(u64) -> Nanos, round_is: fn(u64) -> (bool, bool)) -> u64 {
     let mut s = Script::default();
     s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
