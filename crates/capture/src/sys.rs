@@ -1,4 +1,5 @@
-//! System calls that the standard library does not offer. With `sched_attr`, this is the recorder's only unsafe code.
+//! System calls that the standard library does not offer. With `mask` and `sched_attr`, this is the recorder's only
+//! unsafe code.
 #![allow(unsafe_code)]
 
 use schedlab_base::{Nanos, Tid};

@@ -303,13 +303,14 @@ mod tests {
 
     /// Three threads that never sleep, bound to one CPU: two of them wait there whatever else this machine does.
     fn pinned_threads_wait_where_they_are(queues: &mut Ebpf, cpu: CpuId) {
+        use schedlab_capture::Mask;
         use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
         let over = AtomicBool::new(false);
         let spinning = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    sys::Mask::only(cpu).set();
+                    Mask::only(cpu).set();
                     // From here on it is never asleep: a barrier would leave it to be woken while the queue is read.
                     spinning.fetch_add(1, Ordering::Relaxed);
                     while !over.load(Ordering::Relaxed) {

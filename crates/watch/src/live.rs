@@ -4,7 +4,7 @@ use crate::metrics::{Figures, Metrics};
 use crate::profile::{self, Profile};
 use crate::{Ebpf, Proc, sys};
 use schedlab_base::{Error, Meta, Nanos, Result};
-use schedlab_capture::Signals;
+use schedlab_capture::{Mask, Signals};
 use schedlab_measure::{Finding, Looked, Sampler, Timing, Work};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -184,7 +184,7 @@ impl Run {
         mut on_alarm: impl FnMut(&Alarm) -> bool,
     ) -> Result<Summary> {
         self.summary.by = by.name();
-        let all_cpus = sys::Mask::present().ok();
+        let all_cpus = Mask::present().ok();
         let mut confined = false;
         let end = self.options.duration.map_or(Nanos::MAX, |length| self.start.saturating_add(length));
         self.show();

@@ -1,8 +1,7 @@
 //! System calls that the standard library does not offer.
 #![allow(unsafe_code)]
 
-use schedlab_base::{CpuId, Nanos};
-use std::io;
+use schedlab_base::Nanos;
 use std::os::fd::RawFd;
 
 /// The effective user's id; 0 is root.
@@ -44,67 +43,4 @@ pub(crate) fn wait_readable(fd: RawFd, longest: Nanos) {
     };
     // SAFETY: the pointers are to live structures. An interruption is as good as the time being over.
     unsafe { libc::ppoll(&raw mut polled, 1, &raw const left, std::ptr::null()) };
-}
-
-/// The CPUs that this thread may run on, 64 to a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mask(Vec<u64>);
-
-impl Mask {
-    /// The present one.
-    pub(crate) fn present() -> io::Result<Self> {
-        let mut words = vec![0u64; 1 << 10];
-        // SAFETY: the pointer and the size are those of a live vector.
-        let bytes = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, words.len() * 8, words.as_mut_ptr()) };
-        if bytes < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        words.truncate(bytes as usize / 8);
-        Ok(Self(words))
-    }
-
-    /// One CPU.
-    #[cfg(test)]
-    pub(crate) fn only(cpu: CpuId) -> Self {
-        let mut words = vec![0u64; cpu as usize / 64 + 1];
-        words[cpu as usize / 64] |= 1 << (cpu % 64);
-        Self(words)
-    }
-
-    /// The same without some CPUs; `None` if none would be left.
-    pub(crate) fn without(&self, cpus: &[CpuId]) -> Option<Self> {
-        let mut words = self.0.clone();
-        for cpu in cpus {
-            if let Some(word) = words.get_mut(*cpu as usize / 64) {
-                *word &= !(1 << (cpu % 64));
-            }
-        }
-        words.iter().any(|word| *word != 0).then_some(Self(words))
-    }
-
-    /// Makes it the present one. If the kernel refuses, nothing changes.
-    pub(crate) fn set(&self) {
-        // SAFETY: the pointer and the size are those of a live vector.
-        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, self.0.len() * 8, self.0.as_ptr()) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mask_loses_cpus_but_never_all() {
-        let mask = Mask(vec![0b111, 1]);
-        assert_eq!(mask.without(&[1, 64, 999]), Some(Mask(vec![0b101, 0])));
-        assert_eq!(mask.without(&[0, 1, 2, 64]), None);
-    }
-
-    #[test]
-    fn this_thread_may_run_somewhere() {
-        let present = Mask::present().unwrap();
-        assert!(present.0.iter().any(|word| *word != 0));
-        present.set();
-        assert_eq!(Mask::present().unwrap(), present);
-    }
 }
