@@ -53,13 +53,15 @@ impl Exits {
 }
 
 impl Tracker {
-    /// A CPU that was idle since `since` is seen to get this occupant.
+    /// A CPU that was idle since `since` is seen to get this occupant. If that was not woken, the switch may have been
+    /// restored by the recorder, and says nothing of others.
     #[cold]
-    pub(super) fn learn_exit(&mut self, since: Option<Nanos>, entered: Occupant) {
+    pub(super) fn learn_exit(&mut self, number: CpuId, since: Option<Nanos>, entered: Occupant) {
         if let (Some(since), Occupant::Task(slot)) = (since, entered) {
             let task = &self.tasks[slot];
             if task.status == Status::Waiting && task.wakeup != NEVER && task.wakeup >= since {
                 self.exits.add(self.now - task.wakeup);
+                self.cpus[number as usize].blind = false;
             }
         }
     }

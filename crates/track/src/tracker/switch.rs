@@ -23,7 +23,7 @@ impl Tracker {
         let (left, entered, aside) = if whole { (left, entered, false) } else { self.partly(left, entered) };
         let since = self.close(number, left, prev_prio, observer);
         if self.exits.hidden && left == Occupant::Idle {
-            self.learn_exit(since, entered);
+            self.learn_exit(number, since, entered);
         }
         if let Occupant::Task(slot) = left {
             let last = self.cpus[number as usize].last_event;
@@ -69,12 +69,7 @@ impl Tracker {
         let cpu = &self.cpus[number as usize];
         let (since, now) = (cpu.since, self.now);
         match cpu.occupant {
-            known if known == left => {
-                if known == Occupant::Idle {
-                    self.cpus[number as usize].blind = false;
-                }
-                Some(since)
-            }
+            known if known == left => Some(since),
             Occupant::Unknown if cpu.fresh && self.complete => {
                 let at = self.earliest(number, left);
                 if at > since {
@@ -90,6 +85,10 @@ impl Tracker {
                     self.contradicted = self.contradicted.saturating_add(now - at);
                 }
                 observer.span(number, Occupant::Unknown, since, now);
+                None
+            }
+            Occupant::Idle if self.came_back(number, left) => {
+                self.close_unknown(number, left, observer);
                 None
             }
             believed => {
@@ -160,6 +159,37 @@ impl Tracker {
             self.contradictions += 1;
             self.contradicted = self.contradicted.saturating_add(now - at);
         }
+    }
+
+    /// Whether `left`, which is seen to leave an idle CPU, had left a CPU runnable and was neither woken nor moved to
+    /// the idle one since. Its cgroup's quota may have been used up, or its runtime as a deadline task.
+    fn came_back(&self, number: CpuId, left: Occupant) -> bool {
+        let Occupant::Task(slot) = left else { return false };
+        let task = &self.tasks[slot];
+        let preempted = task.status == Status::Waiting && task.wakeup == NEVER && task.leaves == Leaves::Seen;
+        let moved = task.since > task.queued && task.since >= self.cpus[number as usize].since;
+        preempted && !moved
+    }
+
+    /// Ends a span with an unseen switch from the idle task to a task that may have been kept from running for any time
+    /// before: nobody knows when it got the CPU.
+    #[cold]
+    fn close_unknown(&mut self, number: CpuId, left: Occupant, observer: &mut impl Observer) {
+        let (since, now) = (self.cpus[number as usize].since, self.now);
+        let at = self.earliest(number, left);
+        observer.misjudged(number, None, now);
+        if let Occupant::Task(slot) = left {
+            self.doubt(slot, observer);
+        }
+        self.cpus[number as usize].blind = true;
+        self.exits.hidden = true;
+        self.drain(number, at, observer);
+        if at > since {
+            observer.span(number, Occupant::Idle, since, at);
+        }
+        observer.span(number, Occupant::Unknown, at, now);
+        self.contradictions += 1;
+        self.contradicted = self.contradicted.saturating_add(now - at);
     }
 
     /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it, no later than such tasks do.

@@ -243,6 +243,43 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
 }
 
 #[test]
+fn a_task_that_gets_an_idle_cpu_back_without_a_wake_up_had_it_since_nobody_knows_when() {
+    // 1 is throttled at 2, and the switch back to it is hidden. When it was woken, the wake-up says when it came.
+    let events = [switch(2, 0, 1, Runnable, 0), switch(7, 0, 1, Sleeping, 0), woken(8, 1, 1, 0)];
+    let expected = "cpu0 1 0-2; stopped 1 on 0 at 2 since Some(0); queued 1 on 0 at 2; cpu0 misjudged; doubted 1 ; \
+                    cpu0 ? 2-7; stopped 1 on 0 at 7 since None; woken 1 by None; queued 1 on 0 at 8; \
+                    waited 1 on 0 8-8; started 1 on 0 at 8 unseen; cpu0 idle 7-8; cpu0 1 8-8; cpu0 1 8-9; cpu1 ? 0-9";
+    assert_eq!(told(&whole(), &events, 9), expected);
+    let mut replay = Replay::new(&whole(), ());
+    replay.events(&events[..2]);
+    assert_eq!((replay.tracker.contradictions, replay.tracker.contradicted), (1, 5));
+}
+
+#[test]
+fn a_task_that_an_idle_cpu_pulled_has_it_from_then_on() {
+    let pulled = Event { time: 4, cpu: 0, what: Payload::Migrate { tid: 2, prio: 120, from: 0, to: 1 } };
+    let meta = Meta { running: vec![(0, 2), (1, 0)], ..whole() };
+    let all = told(&meta, &[switch(2, 0, 2, Runnable, 1), pulled, switch(7, 1, 2, Sleeping, 0)], 9);
+    assert!(all.contains("started 2 on 1 at 4 unseen; cpu1 idle 0-4; cpu1 2 4-7; "), "{all}");
+}
+
+#[test]
+fn a_switch_to_a_task_that_was_not_woken_does_not_show_that_idle_tasks_are_seen() {
+    // The recorder restored the switch at 6. 2 is woken after that, and nobody sees it come.
+    let meta = Meta { running: vec![(0, 1), (1, 0)], ..whole() };
+    let events = [
+        woken(1, 0, 2, 1),
+        switch(3, 1, 2, Runnable, 0),
+        switch(6, 1, 0, Runnable, 2),
+        switch(7, 1, 2, Sleeping, 0),
+        woken(8, 0, 2, 1),
+    ];
+    let all = told(&meta, &events, 9);
+    assert!(all.contains("cpu1 idle 3-6; waited 2 on 1 3-6; started 2 on 1 at 6; cpu1 2 6-7; "), "{all}");
+    assert!(all.contains("started 2 on 1 at 8 unseen; "), "{all}");
+}
+
+#[test]
 fn a_task_that_is_not_seen_to_leave_waits_only_if_that_is_seen_to_end() {
     // 2 gets the CPU, and 1 is seen to leave it. So 2 may have run, unseen, after each of its wake-ups.
     let gone = [switch(2, 0, 1, Sleeping, 2), switch(4, 0, 1, Sleeping, 0), waking(5, 0, 2, 0), woken(5, 0, 2, 0)];
