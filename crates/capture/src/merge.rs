@@ -2,9 +2,10 @@
 
 use crate::calls::Calls;
 use crate::changes::{Change, Changes};
+use crate::restore::{HOLD, Restore};
 use crate::tasks::Tasks;
 use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
-use schedlab_trace::format::Decoder;
+use schedlab_trace::format::{Decoder, Format};
 use schedlab_trace::ring_buffer::PageLayout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -16,10 +17,14 @@ pub(crate) struct Merge {
     changes: Changes,
     /// The system calls in which tasks sleep, if they are recorded.
     calls: Option<Calls>,
+    /// The switches that idle tasks hide, if they are to be found.
+    restore: Option<Restore>,
     events: Vec<Event>,
     named: Vec<(Nanos, Change)>,
-    /// Everything before this time has been passed on.
+    /// Everything before this time has arrived.
     done: Nanos,
+    /// Everything before this time has been passed on.
+    passed: Nanos,
     /// What is passed on: the events from this time to that.
     kept: RangeInclusive<Nanos>,
     /// The counts so far.
@@ -39,6 +44,8 @@ pub(crate) struct Counts {
     pub(crate) gaps: u64,
     /// Events that arrived after later ones had been passed on. They are recorded at the time reached by then.
     pub(crate) late: u64,
+    /// Switches from idle tasks that were not recorded, among the events.
+    pub(crate) restored: u64,
 }
 
 impl Merge {
@@ -49,9 +56,11 @@ impl Merge {
             decoder,
             changes,
             calls: None,
+            restore: None,
             events: Vec::new(),
             named: Vec::new(),
             done: 0,
+            passed: 0,
             kept: 0..=Nanos::MAX,
             counts: Counts::default(),
             lost: BTreeMap::new(),
@@ -61,6 +70,28 @@ impl Merge {
     /// Also says what tasks sleep for.
     pub(crate) fn with_calls(self, calls: Option<Calls>) -> Self {
         Self { calls, ..self }
+    }
+
+    /// Also finds the switches that idle tasks hide.
+    pub(crate) fn restore(&mut self, restore: Restore) {
+        self.restore = Some(restore);
+    }
+
+    /// Whether the event is needed by which switches are restored.
+    pub(crate) fn needs_runtimes(&self) -> bool {
+        self.restore.as_ref().is_some_and(Restore::needs_event)
+    }
+
+    /// From now on switches are restored by the records of this format, if there are any.
+    pub(crate) fn use_runtimes(&mut self, format: Option<&Format>) {
+        if let Some(restore) = &mut self.restore {
+            restore.begin(format);
+        }
+    }
+
+    /// Whether switches are restored.
+    pub(crate) fn restores(&self) -> bool {
+        self.restore.as_ref().is_some_and(Restore::is_on)
     }
 
     /// Takes one page of a CPU and returns the time of its last record. A page that cannot be read counts as a loss of
@@ -85,7 +116,8 @@ impl Merge {
                 named.push((name.time, Change::Named { tid: name.tid, comm: name.comm.clone() }));
             };
             if let Some(event) = self.decoder.decode(cpu, time, raw, on_name) {
-                self.events.push(event);
+                self.push(event);
+            } else if self.restore.as_mut().is_some_and(|restore| restore.read(cpu, time, raw)) {
             } else if let Some(change) = self.changes.read(raw) {
                 self.named.push((time, change));
             } else if let Some(calls) = &mut self.calls {
@@ -96,6 +128,15 @@ impl Merge {
             self.lose(cpu, page.time, count);
         }
         last
+    }
+
+    /// Takes the next event of its CPU.
+    #[inline]
+    fn push(&mut self, event: Event) {
+        if let Some(restore) = &mut self.restore {
+            restore.see(&event);
+        }
+        self.events.push(event);
     }
 
     /// Takes a change that no record reports.
@@ -118,21 +159,40 @@ impl Merge {
         *self.lost.entry(cpu).or_default() += count;
         self.counts.lost += count;
         self.counts.gaps += 1;
-        self.events.push(Event { time, cpu, what: Payload::Lost { count } });
+        self.push(Event { time, cpu, what: Payload::Lost { count } });
     }
 
-    /// Sorts the held events. Call it before [`Merge::at_start`] and [`Merge::pass_on`].
-    pub(crate) fn order(&mut self) {
-        let late = self.events.iter_mut().filter(|e| e.time < self.done);
-        self.counts.late += late.map(|event| event.time = self.done).count() as u64;
+    /// Sorts the held events, all of which have arrived from before `until`, and restores switches among these. Call it
+    /// before [`Merge::at_start`] and [`Merge::pass_on`].
+    pub(crate) fn order(&mut self, until: Nanos) {
+        let late = self.events.iter_mut().filter(|e| e.time < self.passed);
+        self.counts.late += late.map(|event| event.time = self.passed).count() as u64;
         // The sort is stable, and quick because each CPU's events are already in order.
         self.events.sort_by_key(|event| event.time);
+        self.add_missing(until);
         for (time, _) in &mut self.named {
-            *time = (*time).max(self.done);
+            *time = (*time).max(self.passed);
         }
         self.named.sort_by_key(|(time, _)| *time);
         if let Some(calls) = &mut self.calls {
             calls.order();
+        }
+        self.done = self.done.max(until);
+    }
+
+    /// Adds the switches that are missing before `until`.
+    fn add_missing(&mut self, until: Nanos) {
+        let Some(restore) = self.restore.as_mut().filter(|restore| restore.is_on()) else { return };
+        let place = |time| self.events.partition_point(|event| event.time < time);
+        let mut missing = restore.missing(&self.events[place(self.done)..place(until)], until);
+        for event in &mut missing {
+            self.counts.late += u64::from(event.time < self.passed);
+            event.time = event.time.max(self.passed);
+            self.counts.restored += u64::from(self.kept.contains(&event.time));
+        }
+        if !missing.is_empty() {
+            self.events.append(&mut missing);
+            self.events.sort_by_key(|event| event.time);
         }
     }
 
@@ -176,11 +236,14 @@ impl Merge {
 
     /// Everything before this time has been passed on.
     pub(crate) fn reached(&self) -> Nanos {
-        self.done
+        self.passed
     }
 
-    /// Passes on everything before `until`. Names come before the events that need them.
-    pub(crate) fn pass_on(&mut self, until: Nanos, tasks: &mut Tasks, sink: &mut dyn Sink) {
+    /// Passes on what has arrived, up to the time before which switches may yet be restored. Names come before the
+    /// events that need them.
+    pub(crate) fn pass_on(&mut self, tasks: &mut Tasks, sink: &mut dyn Sink) {
+        let held = self.restores() && self.done < Nanos::MAX;
+        let until = if held { self.done.saturating_sub(HOLD) } else { self.done };
         let ready = self.events.partition_point(|event| event.time < until);
         let named = self.named.partition_point(|(time, _)| *time < until);
         let (first, last) = self.kept.clone().into_inner();
@@ -203,7 +266,7 @@ impl Merge {
             sink.events(rest);
         }
         self.events.drain(..ready);
-        self.done = self.done.max(until);
+        self.passed = self.passed.max(until);
     }
 }
 
@@ -239,11 +302,12 @@ mod tests {
     fn only_the_kept_time_is_passed_on() {
         let mut merge = merge();
         merge.page(0, &page(&[100, 200, 300, 400, 500], 5, 0), 0);
-        merge.order();
         merge.keep(200..=400);
         let mut times = Times::default();
-        merge.pass_on(301, &mut Tasks::new(None), &mut times);
-        merge.pass_on(Nanos::MAX, &mut Tasks::new(None), &mut times);
+        for until in [301, Nanos::MAX] {
+            merge.order(until);
+            merge.pass_on(&mut Tasks::new(None), &mut times);
+        }
         assert_eq!(times.0, [200, 300, 400]);
     }
 
@@ -267,6 +331,31 @@ mod tests {
         let fork = Event { time: 4, cpu: 0, what: Payload::Fork { parent: 9, child: 6 } };
         merge.events = vec![switch(3, 0, 8, 9), fork, switch(5, 1, 6, 0), switch(6, 2, 8, 0), switch(7, 3, 0, 1)];
         assert_eq!(merge.at_start(), BTreeMap::from([(0, Some(8)), (1, None), (2, None), (3, Some(0))]));
+    }
+
+    #[test]
+    fn a_switch_that_an_idle_task_hides_is_in_its_place() {
+        use schedlab_base::TaskState::Runnable;
+        const FORMAT: &str = "name: sched_stat_runtime\nID: 21\nformat:\n\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+            \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+            \tfield:u64 runtime;\toffset:16;\tsize:8;\tsigned:0;\n";
+        const MS: Nanos = 1_000_000;
+        let mut merge = merge();
+        merge.restore(Restore::default());
+        merge.use_runtimes(Some(&Format::parse(FORMAT).unwrap()));
+        let left = Payload::Switch { prev: 5, prev_prio: 110, prev_state: Runnable, next: 0, next_prio: 120 };
+        merge.push(Event { time: 10 * MS, cpu: 1, what: left });
+        let mut raw = [21, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0].to_vec();
+        raw.extend([0; 4]);
+        raw.extend((9 * MS).to_le_bytes());
+        merge.restore.as_mut().unwrap().read(1, 40 * MS, &raw);
+        merge.page(0, &page(&[20 * MS, 35 * MS], 5, 0), 0);
+        let at = |cpu: CpuId, ms: Nanos| format!("{} cpu{cpu}", ms * MS);
+        assert_eq!(pass(&mut merge, 38 * MS), [at(1, 10)], "the rest is held back");
+        let name = format!("{} name 5", 20 * MS);
+        assert_eq!(pass(&mut merge, 100 * MS), [name, at(0, 20), at(1, 31), at(0, 35)]);
+        assert_eq!((merge.counts.events, merge.counts.restored, merge.counts.late), (4, 1, 0));
     }
 
     fn merge() -> Merge {
@@ -311,8 +400,8 @@ mod tests {
     fn pass(merge: &mut Merge, until: u64) -> Vec<String> {
         let mut tasks = Tasks::new(None);
         let mut seen = Seen::default();
-        merge.order();
-        merge.pass_on(until, &mut tasks, &mut seen);
+        merge.order(until);
+        merge.pass_on(&mut tasks, &mut seen);
         seen.0
     }
 

@@ -88,25 +88,36 @@ pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Ve
     let asked = interrupts.chain([Decoder::FREQUENCY].into_iter().filter(|_| options.freq));
     let asked = asked.map(|(system, name)| (system, name, false));
     for (system, name, needed) in sched.into_iter().chain(names).chain(asked) {
-        if !needed && !instance.has(&format!("events/{system}/{name}/enable")) {
-            continue;
+        if needed || has_event(instance, system, name) {
+            formats.push(enable(instance, system, name)?);
         }
-        instance.append("set_event", [format!("{system}:{name}\n")])?;
-        formats.push(Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)?);
     }
     Ok(formats)
+}
+
+/// Enables an event that the kernel may lack, and returns its format.
+pub(crate) fn enable_if_there(instance: &Instance, (system, name): (&str, &str)) -> Result<Option<Format>> {
+    has_event(instance, system, name).then(|| enable(instance, system, name)).transpose()
+}
+
+fn has_event(instance: &Instance, system: &str, name: &str) -> bool {
+    instance.has(&format!("events/{system}/{name}/enable"))
+}
+
+fn enable(instance: &Instance, system: &str, name: &str) -> Result<Format> {
+    instance.append("set_event", [format!("{system}:{name}\n")])?;
+    Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)
 }
 
 /// Enables the system calls in which tasks sleep, and returns the event's format.
 pub(crate) fn enable_calls(instance: &Instance) -> Result<Format> {
     let (system, name) = calls::EVENT;
-    if !instance.has(&format!("events/{system}/{name}/enable")) {
+    if !has_event(instance, system, name) {
         let what = "--why needs the tracepoint raw_syscalls:sys_enter, which this kernel does not have";
         return Err(Error::not_permitted(what).mend("record without --why, or on a kernel with CONFIG_FTRACE_SYSCALLS"));
     }
     instance.write(&format!("events/{system}/{name}/filter"), &calls::filter())?;
-    instance.append("set_event", [format!("{system}:{name}\n")])?;
-    Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)
+    enable(instance, system, name)
 }
 
 /// The layout of a buffer's pages.

@@ -8,19 +8,20 @@ use crate::facts;
 use crate::frequencies::Frequencies;
 use crate::host::places;
 use crate::instance::Instance;
-use crate::load::{CommandStatus, Load, check_processes};
+use crate::load::{Load, check_processes};
+use crate::mask::Mask;
 use crate::merge::Merge;
-use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, follow, meta, page_layout};
+use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, enable_if_there, follow, meta, page_layout};
 use crate::procfs;
+use crate::recorded::{Ending, Output, Progress, Recorded};
+use crate::restore::{self, Restore};
 use crate::sched_attr::SchedAttr;
 use crate::sys::{self, Signals};
 use crate::tasks::Tasks;
 use crate::tracefs::Tracefs;
 use schedlab_base::{CpuId, Error, Meta, Nanos, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,82 +38,12 @@ const QUIET: Duration = Duration::from_secs(10);
 const FIRST: Duration = Duration::from_millis(40);
 /// The longest time from an event until it is in its buffer. Within it, a virtual machine's CPU can be taken away.
 const SETTLE: Nanos = 10_000_000;
+/// How long the recorder sleeps on each CPU before it begins, so that each has an idle task to be seen or not.
+const NAP: Duration = Duration::from_micros(100);
 /// How often recorded events are flushed to the file.
 const FLUSH: Nanos = 1_000_000_000;
 /// How often tasks are looked at again if the kernel does not report the system calls that change them.
 const LOOK: Nanos = 200_000_000;
-
-/// Receives a recording and can make it durable.
-pub trait Output: Sink {
-    /// The result of a completed recording.
-    type Done;
-
-    /// Writes out everything received so far.
-    ///
-    /// # Errors
-    /// The first failure so far.
-    fn flush(&mut self) -> Result<()>;
-
-    /// Completes the recording.
-    ///
-    /// # Errors
-    /// The first failure since it began.
-    fn finish(self) -> Result<Self::Done>;
-}
-
-impl<W: Write> Output for schedlab_trace::Writer<W> {
-    type Done = schedlab_trace::Summary;
-
-    fn flush(&mut self) -> Result<()> {
-        Self::flush(self)
-    }
-
-    fn finish(self) -> Result<Self::Done> {
-        Self::finish(self)
-    }
-}
-
-/// The progress of a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Events recorded.
-    pub events: u64,
-    /// Events that the kernel lost.
-    pub lost: u64,
-}
-
-/// The reason why a recording ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// The command ended.
-    Command,
-    /// The requested duration has passed.
-    Duration,
-    /// All recorded processes have ended.
-    Processes,
-    /// A signal arrived (for example Ctrl-C).
-    Signal,
-}
-
-/// The result of a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
-    /// Events recorded.
-    pub events: u64,
-    /// Events lost. Each loss is marked in the trace.
-    pub lost: u64,
-    /// Places in the trace where events were lost.
-    pub gaps: u64,
-    /// Events that arrived too late for their place. They are recorded at the time reached by then.
-    pub late: u64,
-    /// The time from the start to the end.
-    pub duration_ns: Nanos,
-    /// The reason why it ended.
-    pub ending: Ending,
-    /// How the command ended, if there was one.
-    pub command: Option<CommandStatus>,
-}
 
 /// A recording that is set up and ready to start.
 ///
@@ -222,14 +153,7 @@ impl Recorder {
         open: impl FnOnce(&Meta) -> Result<O>,
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
-        // Most of /proc is read before, so that reading it is not part of the recording.
-        let proc = Path::new("/proc");
-        let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
-        self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before), sys::tick()));
-        let mut start = sys::monotonic();
-        self.instance.switch(true)?;
-        let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
-        self.tasks.read_groups(&found);
+        let (mut start, found) = self.turn_on()?;
         if let Some(begun) = begin()? {
             start = begun;
             let last = self.options.duration.map_or(Nanos::MAX, |duration| start.saturating_add(duration));
@@ -242,12 +166,12 @@ impl Recorder {
         };
         self.wait(start, FIRST)?;
         let first = self.drain()?;
-        self.merge.order();
+        self.merge.order(first);
         self.meta.target = self.target(&found, load.as_ref());
         self.meta.running = self.running(&found);
         let mut output = open(&self.meta)?;
         self.tasks.begin(&found, &mut output);
-        self.pass_on(first, &mut output);
+        self.pass_on(&mut output);
         let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
@@ -266,8 +190,8 @@ impl Recorder {
             }
             self.wait(start, LONGEST)?;
             let until = self.drain()?;
-            self.merge.order();
-            self.pass_on(until, &mut output);
+            self.merge.order(until);
+            self.pass_on(&mut output);
         };
         let end = self.finish(&mut output)?;
         let done = output.finish()?;
@@ -280,9 +204,56 @@ impl Recorder {
             }
             load.wait(&signals)
         });
-        let crate::merge::Counts { events, lost, gaps, late } = merge.counts;
+        let crate::merge::Counts { events, lost, gaps, late, restored } = merge.counts;
         let duration_ns = end.saturating_sub(start);
-        Ok((done, Recorded { events, lost, gaps, late, duration_ns, ending, command }))
+        Ok((done, Recorded { events, lost, gaps, late, restored, duration_ns, ending, command }))
+    }
+
+    /// Turns recording on. Returns when it began, and the tasks that were there.
+    fn turn_on(&mut self) -> Result<(Nanos, Vec<procfs::Task>)> {
+        // Most of /proc is read before, so that reading it is not part of the recording.
+        let proc = Path::new("/proc");
+        let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
+        self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before), sys::tick()));
+        self.instance.switch(true)?;
+        if !self.options.only {
+            self.look_for_idle_tasks(&before)?;
+        }
+        if self.merge.restores() {
+            let note = "hidden; switches from them are restored by sched_stat_runtime";
+            self.meta.notes.insert("idle_tasks".to_owned(), note.to_owned());
+        }
+        let start = sys::monotonic();
+        self.merge.keep(start..=Nanos::MAX);
+        let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
+        self.tasks.read_groups(&found);
+        Ok((start, found))
+    }
+
+    /// Finds out whether this machine hides idle tasks, by a nap on each CPU: the first brings one there, and when the
+    /// second begins, it shows who was seen to come back.
+    fn look_for_idle_tasks(&mut self, tasks: &[procfs::Task]) -> Result<()> {
+        let prios = tasks.iter().filter_map(|task| Some((task.tid, task.properties.prio()?)));
+        self.merge.restore(Restore::new(prios));
+        if let Ok(allowed) = Mask::present() {
+            for cpu in allowed.iter() {
+                Mask::only(cpu).set();
+                std::thread::sleep(NAP);
+                std::thread::sleep(NAP);
+            }
+            allowed.set();
+        }
+        self.take_pages()?;
+        self.account_if_hidden()
+    }
+
+    /// Has the kernel account CPU time once it is known that idle tasks are hidden.
+    fn account_if_hidden(&mut self) -> Result<()> {
+        if self.merge.needs_runtimes() {
+            let format = enable_if_there(&self.instance, restore::EVENT)?;
+            self.merge.use_runtimes(format.as_ref());
+        }
+        Ok(())
     }
 
     /// How often tasks are looked at again. Where the calls that change tasks are events, a quiet recording never does.
@@ -374,6 +345,13 @@ impl Recorder {
     /// Empties the buffers into the merge. All events before the returned time have now arrived.
     fn drain(&mut self) -> Result<Nanos> {
         self.look_around();
+        let until = self.take_pages()?;
+        self.account_if_hidden()?;
+        Ok(until)
+    }
+
+    /// Empties the buffers into the merge, as [`Recorder::drain`] does.
+    fn take_pages(&mut self) -> Result<Nanos> {
         let mut until = sys::monotonic().saturating_sub(SETTLE);
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -385,9 +363,9 @@ impl Recorder {
         Ok(until)
     }
 
-    /// Passes on everything before `until`, and then what is known of tasks that were in doubt.
-    fn pass_on(&mut self, until: Nanos, output: &mut dyn Sink) {
-        self.merge.pass_on(until, &mut self.tasks, output);
+    /// Passes on what is in order, and then what is known of tasks that were in doubt.
+    fn pass_on(&mut self, output: &mut dyn Sink) {
+        self.merge.pass_on(&mut self.tasks, output);
         self.tasks.settle(self.merge.reached(), output);
     }
 
@@ -405,8 +383,8 @@ impl Recorder {
                 self.merge.lose(cpu, end, unreported);
             }
         }
-        self.merge.order();
-        self.merge.pass_on(Nanos::MAX, &mut self.tasks, output);
+        self.merge.order(Nanos::MAX);
+        self.merge.pass_on(&mut self.tasks, output);
         self.tasks.settle(end, output);
         output.lasts(end);
         Ok(end)

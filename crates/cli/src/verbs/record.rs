@@ -131,6 +131,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
             "lost": recorded.lost,
             "gaps": recorded.gaps,
             "late": recorded.late,
+            "restored": recorded.restored,
             "duration_us": recorded.duration_ns as f64 / 1e3,
             "bytes": written.bytes,
             "bytes_per_event": per_event,
@@ -154,6 +155,10 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
         grouped(written.bytes),
         per_event.map_or_else(String::new, |n| format!(", {n:.1} an event")),
     ));
+    if recorded.restored > 0 {
+        let restored = grouped(recorded.restored);
+        ui.note(format!("this machine hides idle tasks; {restored} switches from them were restored from CPU times"));
+    }
     nothing(recorded, only, ui);
     if recorded.ending == Ending::Processes {
         ui.note("the processes have ended");
