@@ -198,15 +198,9 @@ fn ended_by_signal(signals: &Signals) -> bool {
 }
 
 /// Reaps children that have ended. Whether the run is over: all launchers have ended, or one was killed.
-///
-/// The kernel tells of a child's end before its last thread is gone, whose entries in /proc it then frees. Who reaps
-/// the child meanwhile waits for that in a loop (`shrink_dcache_parent`), so that thread must be able to get this CPU.
 fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
-    while let Some(child) = sys::ended_child() {
-        stand_out(false);
-        let reaped = sys::reap(child, false);
-        stand_out(true);
-        let Reaped::Child(signal) = reaped else { continue };
+    while let Ok(Some(child)) = sys::ended_child() {
+        let Reaped::Child(signal) = reap_ended(child) else { continue };
         let before = launchers.len();
         launchers.retain(|launcher| *launcher != child);
         if let (Some(signal), true) = (signal, launchers.len() < before) {
@@ -216,18 +210,29 @@ fn reap(world: &World, launchers: &mut Vec<Tid>) -> bool {
     launchers.is_empty()
 }
 
+/// Reaps a child that has ended.
+///
+/// The kernel tells of a child's end before its last thread is gone, whose entries in /proc it then frees. Who reaps
+/// the child meanwhile waits for that in a loop (`shrink_dcache_parent`), so that thread must be able to get this CPU.
+fn reap_ended(child: Tid) -> Reaped {
+    stand_out(false);
+    let reaped = sys::reap(child, false);
+    stand_out(true);
+    reaped
+}
+
 /// Kills the launchers, and whatever of their descendants is left then.
 fn kill_all(launchers: &[Tid]) {
     launchers.iter().for_each(|launcher| sys::kill(*launcher));
     let own = sys::pid();
     loop {
-        match sys::reap(-1, false) {
-            Reaped::NoChildren => return,
-            Reaped::Child(..) => {}
-            Reaped::None => {
+        match sys::ended_child() {
+            Ok(Some(child)) => _ = reap_ended(child),
+            Ok(None) => {
                 children(own).into_iter().for_each(sys::kill);
                 std::thread::sleep(Duration::from_millis(1));
             }
+            Err(_) => return,
         }
     }
 }

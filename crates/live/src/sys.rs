@@ -277,14 +277,16 @@ pub(crate) enum Reaped {
     NoChildren,
 }
 
-/// A child that has ended and was not reaped yet.
-pub(crate) fn ended_child() -> Option<Tid> {
+/// A child that has ended and was not reaped yet. It is an error if there are no children.
+pub(crate) fn ended_child() -> io::Result<Option<Tid>> {
     // SAFETY: zeros are a value of this type; it is live, and has the id of a child or 0 if the call succeeds.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        let found = libc::waitid(libc::P_ALL, 0, &raw mut info, options) == 0;
-        Some(info.si_pid()).filter(|child| found && *child != 0)
+        match libc::waitid(libc::P_ALL, 0, &raw mut info, options) {
+            0 => Ok(Some(info.si_pid()).filter(|child| *child != 0)),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 
