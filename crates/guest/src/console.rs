@@ -33,16 +33,30 @@ pub(crate) fn trouble(text: &str) -> Option<String> {
     if let Some(own) = after(OWN) {
         return Some(own);
     }
-    // The initramfs is unpacked into memory, of which it may take one half.
-    let memory =
-        ["Out of memory", "out of memory", "System is deadlocked on memory", "Initramfs unpacking failed: write error"];
-    if memory.iter().any(|mark| text.contains(mark)) {
+    if ran_out_of_memory(text) {
         return Some("it ran out of memory".to_owned());
     }
     if text.contains("Initramfs unpacking failed") {
         return Some("its kernel could not unpack the initramfs".to_owned());
     }
     after("Kernel panic - not syncing: ").map(|why| format!("its kernel panicked: {why}"))
+}
+
+/// Whether the kernel says that memory ran out.
+pub(crate) fn ran_out_of_memory(text: &str) -> bool {
+    // The initramfs is unpacked into memory, of which it may take one half.
+    let marks =
+        ["Out of memory", "out of memory", "System is deadlocked on memory", "Initramfs unpacking failed: write error"];
+    marks.iter().any(|mark| text.contains(mark))
+}
+
+/// The last line that a command printed, if it failed for lack of memory. The number of threads that a kernel allows
+/// follows from its memory, too.
+pub(crate) fn lacked_memory(said: &str) -> Option<&str> {
+    let marks = ["Cannot allocate memory", "MiB of memory, and", "cannot start a thread: Resource temporarily"];
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    let last = last.trim_start_matches("schedlab: ");
+    marks.iter().any(|mark| last.contains(mark)).then_some(last)
 }
 
 /// Whether the kernel died of a breakpoint of its own. It changes its code by way of breakpoints, and makes sure that
@@ -104,6 +118,18 @@ mod tests {
         let own = format!("x\n{OWN}no shared memory\nKernel panic - not syncing: Attempted to kill init!\n");
         assert_eq!(trouble(&own).unwrap(), "no shared memory");
         assert_eq!(trouble("[    0.0] Linux version 6.1\n"), None);
+    }
+
+    #[test]
+    fn a_command_that_lacked_memory_is_recognised() {
+        let buffer = "w.json: cannot read the trace buffer of CPU 0: Cannot allocate memory (os error 12)";
+        assert_eq!(lacked_memory(&format!("a remark\nschedlab: {buffer}\n\n")), Some(buffer));
+        let threads = "w.json: cannot start a thread: Resource temporarily unavailable (os error 11); run fewer tasks";
+        assert_eq!(lacked_memory(threads), Some(threads));
+        let tasks = "w.json: the tasks need 382 MiB of memory, and 58 are available here; give them less";
+        assert_eq!(lacked_memory(tasks), Some(tasks));
+        assert_eq!(lacked_memory("Cannot allocate memory\nw.json: line 3: no such key\n"), None);
+        assert_eq!(lacked_memory(""), None);
     }
 
     #[test]

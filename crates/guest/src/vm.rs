@@ -23,7 +23,7 @@ const MOST_STUMBLES: usize = 2;
 /// What its kernel did.
 const BREAKPOINT: &str = "met a breakpoint of its own";
 const STOOD_STILL: &str = "stood still while it booted";
-/// How long QEMU may take to end after the guest is done.
+/// How long QEMU may take to end after the guest is done, and a guest to end whose memory ran out.
 const LAST: Duration = Duration::from_secs(10);
 
 /// A job that a guest has done.
@@ -153,7 +153,7 @@ impl Running {
     /// As [`crate::run()`].
     pub fn run(mut self, job: &Job, limits: Limits) -> Result<(Ran, Option<Self>)> {
         self.job += 1;
-        self.said = console::text(&self.files.console).len();
+        self.said = self.printed().len();
         let job = Job { stay: true, ..job.clone() };
         self.mailbox.ask(self.job, &job)?;
         self.job(&job, limits)
@@ -166,11 +166,15 @@ impl Running {
 
     /// Waits for the end of its job.
     fn job(mut self, job: &Job, limits: Limits) -> Result<(Ran, Option<Self>)> {
-        let mut watch = Watch { limits, begin: Moment::of(&self.qemu), up: None, started: None, taken: None };
+        let begin = Moment::of(&self.qemu);
+        let mut watch = Watch { limits, begin, up: None, started: None, printed: 0, short: None, taken: None };
         watch.follow(&mut self, job.stay)?;
         let (done, handed) = self.mailbox.results().map_err(|e| self.failed(&e.to_string()))?;
         if let Some(refused) = &done.refused {
             return Err(Error::input(format!("{}: {refused}", self.name)));
+        }
+        if let Some(said) = console::lacked_memory(&done.said).filter(|_| done.status != 0) {
+            return Err(self.failed(&format!("the guest's command lacked memory: {said}")));
         }
         let trouble = self.trouble();
         if done.status != 0 && trouble.is_some() {
@@ -188,20 +192,33 @@ impl Running {
 
     /// What the kernel or the agent said went wrong since the job began.
     fn trouble(&self) -> Option<String> {
-        console::trouble(console::text(&self.files.console).get(self.said..).unwrap_or_default())
+        console::trouble(self.printed().get(self.said..).unwrap_or_default())
+    }
+
+    /// Whether the kernel said that its memory ran out since the job began.
+    fn lacks_memory(&self) -> bool {
+        console::ran_out_of_memory(self.printed().get(self.said..).unwrap_or_default())
+    }
+
+    /// The console's text.
+    fn printed(&self) -> String {
+        console::text(&self.files.console)
     }
 
     /// The message for a guest that failed: what the console says if it says something, and where the console is.
     fn failed(&self, what: &str) -> Error {
         let why = match self.trouble() {
-            Some(why) if why.contains("memory") => format!(": {why} ({} MiB)", self.memory),
             Some(why) => format!(": {why}"),
-            None if console::text(&self.files.console).is_empty() => ": it printed nothing".to_owned(),
+            None if self.printed().is_empty() => ": it printed nothing".to_owned(),
             None => String::new(),
         };
+        let more = match (what.contains("memory"), why.contains("memory")) {
+            (false, false) => String::new(),
+            _ => format!("it has {} MiB; give it more: --memory {}; ", self.memory, self.memory * 2),
+        };
         let mend = match console::keep(&self.files.console, &self.name) {
-            Ok(path) => format!("its console is in {}", path.display()),
-            Err(e) => format!("its console could not be kept: {e}"),
+            Ok(path) => format!("{more}its console is in {}", path.display()),
+            Err(e) => format!("{more}its console could not be kept: {e}"),
         };
         Error::input(format!("{}: {what}{why}", self.name)).mend(mend)
     }
@@ -261,6 +278,10 @@ struct Watch {
     begin: Moment,
     up: Option<Moment>,
     started: Option<Instant>,
+    /// How much it had printed on its console when that was read last.
+    printed: u64,
+    /// When its memory had run out.
+    short: Option<Moment>,
     /// The part of the time since then that the guest's CPUs waited, once it is done.
     taken: Option<f64>,
 }
@@ -299,10 +320,17 @@ impl Watch {
     }
 
     /// What has taken too long, if something has.
-    fn too_long(&self, guest: &Running) -> Option<String> {
+    fn too_long(&mut self, guest: &Running) -> Option<String> {
         let Limits { boot, run } = self.limits;
-        if guest.files.console.metadata().is_ok_and(|meta| meta.len() > console::MOST_BYTES) {
+        let printed = guest.files.console.metadata().map_or(0, |meta| meta.len());
+        if printed > console::MOST_BYTES {
             return Some("the guest never stops printing on its console".to_owned());
+        }
+        if self.short.is_none() && std::mem::replace(&mut self.printed, printed) < printed && guest.lacks_memory() {
+            self.short = Some(Moment::of(&guest.qemu));
+        }
+        if self.short.is_some_and(|short| short.is_over(LAST, &guest.qemu)) {
+            return Some("the guest did not end".to_owned());
         }
         match self.up {
             None if self.begin.is_over(boot, &guest.qemu) => {
