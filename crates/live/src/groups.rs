@@ -342,6 +342,20 @@ mod tests {
         assert_eq!(controllers(used.path()), pair("+cpu", "+cpu"));
     }
 
+    /// Only a kernel that has the cpu controller in version 2 refuses this, in a container whose root has processes of
+    /// its own and children with others.
+    #[test]
+    fn who_runs_in_a_container_with_a_busy_root_is_told_so() {
+        let busy = io::Error::from_raw_os_error(libc::EBUSY);
+        let error = refused("write +cpu to", Path::new("/sys/fs/cgroup/cgroup.subtree_control"), &busy);
+        assert_eq!(error.exit_status(), 4);
+        assert_eq!(
+            error.to_string(),
+            "cannot write +cpu to /sys/fs/cgroup/cgroup.subtree_control: Device or resource busy (os error 16); the \
+             root of these cgroups is a container's, and has processes; run it outside, or with the host's cgroups"
+        );
+    }
+
     #[test]
     fn groups_of_processes_that_are_gone_are_removed() {
         let dir = tempfile::tempdir().unwrap();
