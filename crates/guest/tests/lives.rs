@@ -48,6 +48,17 @@ fn inside(words: &[&str]) {
         ["wait"] => std::thread::sleep(Duration::from_secs(1000)),
         ["panic"] => std::fs::write("/proc/sysrq-trigger", "c").expect("the kernel takes it"),
         ["eat"] => eat(),
+        // The kernel kills the child, and the parent never ends.
+        ["feed"] => {
+            Command::new("/proc/self/exe").arg("eat").status().expect("the child starts");
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        ["lack"] => {
+            eprintln!("schedlab: there is no buffer: Cannot allocate memory (os error 12)");
+            std::process::exit(2);
+        }
         other => panic!("there is no job {other:?}"),
     }
 }
@@ -78,7 +89,9 @@ fn outside() {
     let machine = schedlab_machine::load("1").expect("a machine of one CPU");
     stays(&kernel, &machine);
     fails(&kernel, &machine, ("panic", None), "its kernel panicked: sysrq triggered crash");
-    fails(&kernel, &machine, ("eat", Some(256)), "it ran out of memory (256 MiB)");
+    fails(&kernel, &machine, ("eat", Some(256)), "it ran out of memory; it has 256 MiB; give it more: --memory 512; ");
+    fails(&kernel, &machine, ("feed", Some(256)), "the guest did not end: it ran out of memory; it has 256 MiB; ");
+    fails(&kernel, &machine, ("lack", Some(256)), "the guest's command lacked memory: there is no buffer: Cannot ");
 }
 
 fn guest<'a>(kernel: &'a Kernel, machine: &'a Machine) -> Guest<'a> {
