@@ -165,6 +165,7 @@ impl Merge {
     /// Sorts the held events, all of which have arrived from before `until`, and restores switches among these. Call it
     /// before [`Merge::at_start`] and [`Merge::pass_on`].
     pub(crate) fn order(&mut self, until: Nanos) {
+        let until = until.max(self.done);
         let late = self.events.iter_mut().filter(|e| e.time < self.passed);
         self.counts.late += late.map(|event| event.time = self.passed).count() as u64;
         // The sort is stable, and quick because each CPU's events are already in order.
@@ -177,7 +178,7 @@ impl Merge {
         if let Some(calls) = &mut self.calls {
             calls.order();
         }
-        self.done = self.done.max(until);
+        self.done = until;
     }
 
     /// Adds the switches that are missing before `until`.
@@ -353,6 +354,7 @@ mod tests {
         merge.page(0, &page(&[20 * MS, 35 * MS], 5, 0), 0);
         let at = |cpu: CpuId, ms: Nanos| format!("{} cpu{cpu}", ms * MS);
         assert_eq!(pass(&mut merge, 38 * MS), [at(1, 10)], "the rest is held back");
+        assert_eq!(pass(&mut merge, 5 * MS), [""; 0], "a buffer was not emptied");
         let name = format!("{} name 5", 20 * MS);
         assert_eq!(pass(&mut merge, 100 * MS), [name, at(0, 20), at(1, 31), at(0, 35)]);
         assert_eq!((merge.counts.events, merge.counts.restored, merge.counts.late), (4, 1, 0));
