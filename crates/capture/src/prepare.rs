@@ -4,6 +4,7 @@ use crate::calls;
 use crate::changes;
 use crate::instance::Instance;
 use crate::procfs;
+use crate::restore;
 use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{Coverage, CpuPlace, Error, Meta, Nanos, Partial, Result, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
@@ -95,9 +96,14 @@ pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Ve
     Ok(formats)
 }
 
-/// Enables an event that the kernel may lack, and returns its format.
-pub(crate) fn enable_if_there(instance: &Instance, (system, name): (&str, &str)) -> Result<Option<Format>> {
-    has_event(instance, system, name).then(|| enable(instance, system, name)).transpose()
+/// Enables the event by which switches are restored, and returns its format; `None` if the kernel has no such event.
+pub(crate) fn enable_runtimes(instance: &Instance) -> Result<Option<Format>> {
+    let (system, name) = restore::EVENT;
+    if !has_event(instance, system, name) {
+        return Ok(None);
+    }
+    instance.write(&format!("events/{system}/{name}/filter"), &restore::filter())?;
+    enable(instance, system, name).map(Some)
 }
 
 fn has_event(instance: &Instance, system: &str, name: &str) -> bool {

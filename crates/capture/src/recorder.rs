@@ -11,10 +11,10 @@ use crate::instance::Instance;
 use crate::load::{Load, check_processes};
 use crate::mask::Mask;
 use crate::merge::Merge;
-use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, enable_if_there, follow, meta, page_layout};
+use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, enable_runtimes, follow, meta, page_layout};
 use crate::procfs;
 use crate::recorded::{Ending, Output, Progress, Recorded};
-use crate::restore::{self, Restore};
+use crate::restore::Restore;
 use crate::sched_attr::SchedAttr;
 use crate::sys::{self, Signals};
 use crate::tasks::Tasks;
@@ -250,7 +250,7 @@ impl Recorder {
     /// Has the kernel account CPU time once it is known that idle tasks are hidden.
     fn account_if_hidden(&mut self) -> Result<()> {
         if self.merge.needs_runtimes() {
-            let format = enable_if_there(&self.instance, restore::EVENT)?;
+            let format = enable_runtimes(&self.instance)?;
             self.merge.use_runtimes(format.as_ref());
         }
         Ok(())

@@ -20,6 +20,15 @@ pub(crate) const EVENT: (&str, &str) = ("sched", "sched_stat_runtime");
 /// and ticks are no further apart than 10 ms.
 pub(crate) const HOLD: Nanos = 20_000_000;
 
+/// The shortest CPU time that is of interest. The kernel also accounts it at each switch and each wake-up, and what
+/// switches that often was woken. A task that is accounted sooner after it got its CPU seems to get it so much later.
+const SHORTEST: Nanos = 50_000;
+
+/// The filter of the event that lets only these times pass.
+pub(crate) fn filter() -> String {
+    format!("runtime >= {SHORTEST}")
+}
+
 /// The priority that events give idle tasks.
 const IDLE_PRIO: i16 = 120;
 
