@@ -43,6 +43,17 @@ impl CpuTimes {
     }
 }
 
+/// The time that was stolen from all CPUs since the machine started: a hypervisor gave them to others.
+#[must_use]
+pub fn stolen() -> Nanos {
+    stolen_of(Path::new("/proc"))
+}
+
+fn stolen_of(proc: &Path) -> Nanos {
+    let at = COLUMNS.iter().position(|(_, kind)| *kind == Interrupt::Steal).expect("it is one of them");
+    read(proc).values().map(|times| times[at] * UNIT).sum()
+}
+
 fn read(proc: &Path) -> BTreeMap<CpuId, [u64; COLUMNS.len()]> {
     let text = fs::read_to_string(proc.join("stat")).unwrap_or_default();
     let line = |line: &str| {
@@ -74,5 +85,6 @@ mod tests {
         assert_eq!(times.look(dir.path(), 77), all);
         assert_eq!(times.look(dir.path(), 78), []);
         assert_eq!(traced.look(dir.path(), 77), [stolen]);
+        assert_eq!(stolen_of(dir.path()), (11 + 9) * UNIT);
     }
 }

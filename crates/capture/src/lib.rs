@@ -32,6 +32,7 @@ mod tracefs;
 #[cfg(test)]
 mod tree;
 
+pub use cpustat::stolen;
 pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;

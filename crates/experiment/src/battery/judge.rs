@@ -145,8 +145,8 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
     };
     tested.reason = if decides { reason(&judged).or(tested.reason) } else { tested.reason };
     let excuse = match seen.missing {
-        _ if tested.verdict != Verdict::Fail => None,
-        (0, _) => (seen.taken > how.noise).then(|| taken(seen.taken)),
+        _ if !matches!(tested.verdict, Verdict::Fail | Verdict::Undecided) => None,
+        (0, _) => (seen.taken > how.noise).then(|| taken(seen.taken, subject.is_live())),
         missing => Some(late(missing)),
     };
     if let Some(excuse) = excuse {
@@ -158,13 +158,19 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
     Ok((tested, None))
 }
 
-/// Why a failure in a guest decides nothing, of whose CPUs the host took so much.
-fn taken(share: f64) -> String {
-    format!(
-        "the host took up to {:.0}% of the time from the guest's CPUs, so that this says nothing of the kernel \
-         (--deterministic counts instructions instead)",
-        share * 100.0
-    )
+/// Why a failure on a virtual machine decides nothing, of whose CPUs the host took so much. This machine may be one.
+fn taken(share: f64, live: bool) -> String {
+    let percent = share * 100.0;
+    match live {
+        true => format!(
+            "a hypervisor took up to {percent:.0}% of the time from this machine's CPUs, so that this says nothing of \
+             the kernel"
+        ),
+        false => format!(
+            "the host took up to {percent:.0}% of the time from the guest's CPUs, so that this says nothing of the \
+             kernel (--deterministic counts instructions instead)"
+        ),
+    }
 }
 
 /// Why a failure decides nothing if so many of the tasks had not begun.

@@ -41,7 +41,7 @@ pub(super) struct Watched<'a> {
 pub(super) struct Seen {
     /// One for each run on a kernel that has foreign tasks.
     pub(super) noise: Vec<Noise>,
-    /// The largest part of the time that a host took from a guest's CPUs.
+    /// The largest part of the time that a host took from the CPUs of a guest, or of this machine.
     pub(super) taken: f64,
     /// How many tasks had not begun in the run in which most had not, and how many were to.
     pub(super) missing: (usize, usize),

@@ -4,11 +4,12 @@ use super::{kernel, plan, record};
 use crate::backend::recording::{Real, Recording, Unnamed};
 use crate::backend::{Backend, Outcome, Request};
 use schedlab_base::{Error, Meta, Nanos, Result, Sink};
-use schedlab_capture::Ending;
+use schedlab_capture::{Ending, stolen};
 use schedlab_machine::Machine;
 use schedlab_trace::Writer;
 use std::collections::BTreeMap;
 use std::io::BufWriter;
+use std::time::Instant;
 
 /// This machine and its kernel.
 #[derive(Clone, Debug)]
@@ -87,11 +88,15 @@ impl Real for Live {
         let file = Unnamed::new()?;
         let written = file.0.try_clone().map_err(|e| Error::system("cannot make room for the trace", &e))?;
         let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, written), meta);
+        let (begun, before) = (Instant::now(), stolen());
         let (_, recorded, execution) = record(request, options, None, true, open, |_| {})?;
         if recorded.ending == Ending::Signal {
             return Err(Error::system("the run was interrupted", &"a signal arrived"));
         }
-        Ok(Recording::new(file, &recorded, &execution, notes))
+        let mut recording = Recording::new(file, &recorded, &execution, notes);
+        let there = begun.elapsed().as_secs_f64() * self.host.cpus.len() as f64;
+        recording.taken = Some(stolen().saturating_sub(before) as f64 / 1e9 / there);
+        Ok(recording)
     }
 }
 
