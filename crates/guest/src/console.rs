@@ -42,12 +42,13 @@ pub(crate) fn trouble(text: &str) -> Option<String> {
     after("Kernel panic - not syncing: ").map(|why| format!("its kernel panicked: {why}"))
 }
 
-/// Whether the kernel says that memory ran out.
+/// Whether the kernel says that memory ran out, and not only that of a cgroup.
 pub(crate) fn ran_out_of_memory(text: &str) -> bool {
     // The initramfs is unpacked into memory, of which it may take one half.
     let marks =
         ["Out of memory", "out of memory", "System is deadlocked on memory", "Initramfs unpacking failed: write error"];
-    marks.iter().any(|mark| text.contains(mark))
+    let mut lines = text.lines().filter(|line| !line.contains("Memory cgroup out of memory"));
+    lines.any(|line| marks.iter().any(|mark| line.contains(mark)))
 }
 
 /// The last line that a command printed, if it failed for lack of memory. The number of threads that a kernel allows
@@ -130,6 +131,8 @@ mod tests {
         assert_eq!(lacked_memory(tasks), Some(tasks));
         assert_eq!(lacked_memory("Cannot allocate memory\nw.json: line 3: no such key\n"), None);
         assert_eq!(lacked_memory(""), None);
+        assert!(ran_out_of_memory("[    3.1] Out of memory: Killed process 71 (stress)\n"));
+        assert!(!ran_out_of_memory("[    3.1] Memory cgroup out of memory: Killed process 71 (stress)\n"));
     }
 
     #[test]
