@@ -44,6 +44,9 @@ pub struct Options {
     pub command_to_stderr: bool,
     /// Whether the recorder does as little as it can until the end: it writes nothing out before.
     pub quiet: bool,
+    /// Whether recording begins at once, on whatever CPU the recorder is. Otherwise it first finds out by a nap on each
+    /// CPU whether this machine hides idle tasks.
+    pub at_once: bool,
     /// What `processes` are, in place of their ids: a workload and its name.
     pub label: Option<String>,
 }

@@ -216,7 +216,7 @@ impl Recorder {
         let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
         self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before), sys::tick()));
         self.instance.switch(true)?;
-        if !self.options.only {
+        if !self.options.only && !self.options.at_once {
             self.look_for_idle_tasks(&before)?;
         }
         if self.merge.restores() {

@@ -79,7 +79,7 @@ pub struct Profile {
 /// # Errors
 /// When this machine does not let us record.
 pub fn take() -> Result<(Profile, bool)> {
-    let recorder = Recorder::new(Options { duration: Some(LENGTH), ..Options::default() })?;
+    let recorder = Recorder::new(Options { duration: Some(LENGTH), at_once: true, ..Options::default() })?;
     let (mut profile, recorded) = recorder.record(|meta| Ok(Profiler::new(meta)), |_| ())?;
     profile.lost = recorded.lost;
     Ok((profile, recorded.ending == Ending::Signal))
