@@ -23,7 +23,8 @@ use schedlab_base::{CpuId, Error, Meta, Nanos, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// The fill level of a buffer, in percent, at which the kernel wakes the recorder.
 const WAKE_PERCENT: u64 = 25;
@@ -40,6 +41,8 @@ const FIRST: Duration = Duration::from_millis(40);
 const SETTLE: Nanos = 10_000_000;
 /// How long the recorder sleeps on each CPU before it begins, so that each has an idle task to be seen or not.
 const NAP: Duration = Duration::from_micros(100);
+/// The longest time that these naps may take all together: a CPU may be crowded.
+const NAPS: Duration = Duration::from_millis(100);
 /// How often recorded events are flushed to the file.
 const FLUSH: Nanos = 1_000_000_000;
 /// How often tasks are looked at again if the kernel does not report the system calls that change them.
@@ -235,14 +238,7 @@ impl Recorder {
     fn look_for_idle_tasks(&mut self, tasks: &[procfs::Task]) -> Result<()> {
         let prios = tasks.iter().filter_map(|task| Some((task.tid, task.properties.prio()?)));
         self.merge.restore(Restore::new(prios));
-        if let Ok(allowed) = Mask::present() {
-            for cpu in allowed.iter() {
-                Mask::only(cpu).set();
-                std::thread::sleep(NAP);
-                std::thread::sleep(NAP);
-            }
-            allowed.set();
-        }
+        nap_on_each_cpu();
         self.take_pages()?;
         self.account_if_hidden()
     }
@@ -445,6 +441,33 @@ impl Recorder {
             running.retain(|(_, tid)| target.threads.contains(tid));
         }
         running
+    }
+}
+
+/// Lets a thread sleep twice on each CPU that this one may use, in turn. Whoever keeps it from a CPU for long, such as
+/// a real-time task that never sleeps, does not keep the recorder: the thread then ends once it gets there.
+fn nap_on_each_cpu() {
+    let Ok(allowed) = Mask::present() else { return };
+    let (goes_on, next) = mpsc::channel();
+    let naps = move || {
+        for cpu in allowed.iter() {
+            if goes_on.send(()).is_err() {
+                return;
+            }
+            Mask::only(cpu).set();
+            std::thread::sleep(NAP);
+            std::thread::sleep(NAP);
+        }
+    };
+    let until = Instant::now() + NAPS;
+    let Ok(thread) = std::thread::Builder::new().spawn(naps) else { return };
+    let over = loop {
+        if let Err(over) = next.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            break over;
+        }
+    };
+    if over == mpsc::RecvTimeoutError::Disconnected {
+        let _ = thread.join();
     }
 }
 

@@ -76,6 +76,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
+        at_once: false,
         label: None,
         quiet: false,
     })?;
