@@ -212,9 +212,10 @@ impl Running {
             None if self.printed().is_empty() => ": it printed nothing".to_owned(),
             None => String::new(),
         };
-        let more = match (what.contains("memory"), why.contains("memory")) {
-            (false, false) => String::new(),
-            _ => format!("it has {} MiB; give it more: --memory {}; ", self.memory, self.memory * 2),
+        let more = if what.contains("memory") || why.contains("memory") {
+            format!("it has {} MiB; give it more: --memory {}; ", self.memory, self.memory * 2)
+        } else {
+            String::new()
         };
         let mend = match console::keep(&self.files.console, &self.name) {
             Ok(path) => format!("{more}its console is in {}", path.display()),

@@ -160,17 +160,14 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
 
 /// Why a failure on a virtual machine decides nothing, of whose CPUs the host took so much. This machine may be one.
 fn taken(share: f64, live: bool) -> String {
-    let percent = share * 100.0;
-    match live {
-        true => format!(
-            "a hypervisor took up to {percent:.0}% of the time from this machine's CPUs, so that this says nothing of \
-             the kernel"
-        ),
-        false => format!(
-            "the host took up to {percent:.0}% of the time from the guest's CPUs, so that this says nothing of the \
-             kernel (--deterministic counts instructions instead)"
-        ),
-    }
+    let (who, whose, instead) = match live {
+        true => ("a hypervisor", "this machine's", ""),
+        false => ("the host", "the guest's", " (--deterministic counts instructions instead)"),
+    };
+    format!(
+        "{who} took up to {:.0}% of the time from {whose} CPUs, so that this says nothing of the kernel{instead}",
+        share * 100.0
+    )
 }
 
 /// Why a failure decides nothing if so many of the tasks had not begun.

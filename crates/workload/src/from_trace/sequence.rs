@@ -71,7 +71,7 @@ impl Tolerance {
         }
     }
 
-    /// The keys of the tokens that may do the same as this one; no token does if [`Tolerance::same`] says so.
+    /// A range of keys that has those of all tokens that do the same as this one; `None` if no token does.
     fn keys_near(self, token: &Token) -> Option<RangeInclusive<u64>> {
         let near = |x: Nanos| {
             let (x, floor, rest) = (x as f64, self.floor as f64, 1.0 - self.part);
@@ -97,12 +97,12 @@ impl Tolerance {
 /// The largest length in a key.
 const MOST_KEY: u64 = (1 << 62) - 1;
 
-/// A number that tells quickly what a token cannot be the same as: its kind, and its length or whom it wakes.
+/// The kind of a token, and its length or the task that it wakes, as one number that is quick to compare.
 fn key(token: &Token) -> u64 {
     let (kind, of) = match *token {
         Token::Run(length) => (0, length.min(MOST_KEY)),
         Token::Block { length, .. } => (1, length.min(MOST_KEY)),
-        Token::Post(whom) => (2, whom.into()),
+        Token::Post(sleeper) => (2, sleeper.into()),
         Token::Join => (3, 0),
         Token::Yield => (3, 1),
         Token::Fork(_) | Token::End(_) | Token::Set(_) | Token::Loop { .. } => (3, MOST_KEY),
