@@ -197,8 +197,9 @@ pub(super) const WAKE_UPS: Load = Load {
     name: "calibration",
     meaning: "",
     tasks: |n| {
-        let call = |n| format!(r#""run{n}": 1000, "sem_post{n}": "call", "#);
-        let calls: String = (0..20).map(call).collect();
+        // Some ms apart, as in the loads: sooner, the kernel's code would still be in the caches.
+        let call = |n| format!(r#""run{n}": 5000, "sem_post{n}": "call", "#);
+        let calls: String = (0..4).map(call).collect();
         let victim = tasks("idle", 1, IDLE_ON_THE_FIRST_CPU, &(calls + r#""sleep": 20000"#));
         let called = tasks("called", 1, FIRST_CPU, r#""sem_wait": "call", "run": 100"#);
         let mut all = vec![pulse(PULSES[0], 1, FIRST_CPU, ""), victim, called];
