@@ -191,6 +191,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         }
         ui.print(&text::report(&title, &meta, &ReadReport::default(), &report, args.by, args.all));
     }
+    // The process is about to end: to free a large workload piece by piece would be for nothing.
+    std::mem::forget(request);
     Ok(ExitCode::SUCCESS)
 }
 

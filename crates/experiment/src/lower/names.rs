@@ -75,13 +75,21 @@ impl<'a> Names<'a> {
             task_of: workload.tasks.iter().enumerate().map(|(n, task)| (task.name.as_str(), n)).collect(),
         };
         for (n, task) in workload.tasks.iter().enumerate() {
-            for step in task.phases.iter().flat_map(|phase| &phase.events) {
-                names.mention(n, task, &step.what);
+            for phase in &task.phases {
+                for step in &phase.events {
+                    names.mention(n, task, &step.what);
+                    // A workload that was not read from a file may fork what is not there.
+                    if let Action::Fork(name) = &step.what
+                        && !names.task_of.contains_key(name.as_str())
+                    {
+                        let error = Error::input(format!("there is no task \"{name}\" to fork")).line(step.line);
+                        return Err(error.key(path_of(task, phase, &step.key)));
+                    }
+                }
             }
         }
         names.mix(workload);
         names.check_barriers(workload)?;
-        names.check_forks(workload)?;
         Ok(names)
     }
 
@@ -165,22 +173,6 @@ impl<'a> Names<'a> {
             }
             if count > u64::from(u32::MAX) {
                 return Err(error(format!("the barrier \"{name}\" has too many users")));
-            }
-        }
-        Ok(())
-    }
-
-    /// A workload that was not read from a file may fork what is not there.
-    fn check_forks(&self, workload: &Workload) -> Result<()> {
-        if self.templates.names.is_empty() {
-            return Ok(());
-        }
-        for (task, phase, step) in workload.steps() {
-            if let Action::Fork(name) = &step.what
-                && !self.task_of.contains_key(name.as_str())
-            {
-                let error = Error::input(format!("there is no task \"{name}\" to fork")).line(step.line);
-                return Err(error.key(path_of(task, phase, &step.key)));
             }
         }
         Ok(())

@@ -11,10 +11,17 @@ use std::collections::HashSet;
 
 /// Replaces the value of each `suspend` by the name that it sleeps under.
 pub(crate) fn resolve(workload: &mut Workload, remarks: &mut Remarks) {
-    let resumed: HashSet<String> = workload
-        .steps()
-        .filter_map(|(_, _, step)| if let Action::Resume(name) = &step.what { Some(name.clone()) } else { None })
-        .collect();
+    let (mut resumed, mut suspends) = (HashSet::new(), false);
+    for (_, _, step) in workload.steps() {
+        match &step.what {
+            Action::Resume(name) => _ = resumed.insert(name.clone()),
+            Action::Suspend(_) => suspends = true,
+            _ => {}
+        }
+    }
+    if !suspends {
+        return;
+    }
     for (task, phase, step) in workload.steps() {
         let Action::Suspend(given) = &step.what else { continue };
         if given.is_empty() || *given == task.name {
