@@ -12,6 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// Bad input or usage: exit status 2.
     Input,
+    /// What is to be set is nothing that is there: exit status 2.
+    Absent,
     /// The machine does not support it, or the user lacks the rights: exit status 4.
     NotPermitted,
     /// The system failed during the operation (disk full, a file vanished): exit status 2.
@@ -41,6 +43,11 @@ impl Error {
     /// Bad input or usage.
     pub fn input(what: impl Into<String>) -> Self {
         Self::new(Kind::Input, what)
+    }
+
+    /// What is to be set is nothing that is there.
+    pub fn absent(what: impl Into<String>) -> Self {
+        Self::new(Kind::Absent, what)
     }
 
     /// A missing right. Use [`Error::mend`] to say how to get it.
@@ -91,7 +98,7 @@ impl Error {
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self.0.kind {
-            Kind::Input | Kind::System => 2,
+            Kind::Input | Kind::Absent | Kind::System => 2,
             Kind::NotPermitted => 4,
         }
     }

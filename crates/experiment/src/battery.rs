@@ -119,5 +119,5 @@ pub fn run(tests: &[Test], subject: &Subject, how: &How, progress: &(dyn Fn(usiz
 
 /// Whether an error says that something is not possible here, rather than that something is wrong.
 fn is_refusal(error: &Error) -> bool {
-    error.kind() == ErrorKind::NotPermitted
+    matches!(error.kind(), ErrorKind::NotPermitted | ErrorKind::Absent)
 }

@@ -126,7 +126,9 @@ impl Job<'_> {
         }
         let what = format!("{} does not run: {why}", self.name(self.points[0]));
         match why.kind() {
-            ErrorKind::NotPermitted => Error::not_permitted(format!("{}: {what}", self.experiment.file.id)),
+            kind @ (ErrorKind::NotPermitted | ErrorKind::Absent) => {
+                Error::new(kind, format!("{}: {what}", self.experiment.file.id))
+            }
             _ => self.experiment.document.error(&format!("kernels[{}]", self.kernel), what),
         }
     }

@@ -14,6 +14,7 @@ use crate::mailbox::{Done, Job, Seen, Stage, asked, post, reach};
 use memory::Shared;
 use rustix::process::{WaitOptions, wait};
 use rustix::system::{RebootCommand, reboot};
+use schedlab_base::ErrorKind;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -95,7 +96,8 @@ fn work(job: &Job, number: u64, boot_s: f64, shared: &mut Shared) -> (Done, Vec<
     if number == 0
         && let Err(why) = tunables::set(Path::new("/"), &job.set)
     {
-        return refused(why);
+        let (done, files) = refused(why.to_string());
+        return (Done { absent: why.kind() == ErrorKind::Absent, ..done }, files);
     }
     #[cfg(target_arch = "x86_64")]
     if job.even_turns

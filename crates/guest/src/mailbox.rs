@@ -80,6 +80,8 @@ struct Asked {
 pub struct Done {
     /// What went wrong before the command could be started.
     pub refused: Option<String>,
+    /// It is that the kernel has no tunable of the name that was to be set.
+    pub absent: bool,
     /// The exit status of the command; 128 and the signal's number if a signal ended it.
     pub status: i32,
     /// What the command printed.

@@ -7,7 +7,7 @@ use crate::mailbox::{self, Done, Job, Mailbox, Stage};
 use crate::program;
 use crate::qemu::{self, Files, Qemu};
 use crate::topology;
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, ErrorKind, Result};
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -171,7 +171,8 @@ impl Running {
         watch.follow(&mut self, job.stay)?;
         let (done, handed) = self.mailbox.results().map_err(|e| self.failed(&e.to_string()))?;
         if let Some(refused) = &done.refused {
-            return Err(Error::input(format!("{}: {refused}", self.name)));
+            let kind = if done.absent { ErrorKind::Absent } else { ErrorKind::Input };
+            return Err(Error::new(kind, format!("{}: {refused}", self.name)));
         }
         if let Some(said) = console::lacked_memory(&done.said).filter(|_| done.status != 0) {
             return Err(self.failed(&format!("the guest's command lacked memory: {said}")));

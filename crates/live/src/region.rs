@@ -212,7 +212,7 @@ impl Region {
         control.text.iter().zip(&text.as_bytes()[..end]).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
         control.length.store(end as u32, Ordering::Relaxed);
         let kind = match error.kind() {
-            ErrorKind::Input => 0,
+            ErrorKind::Input | ErrorKind::Absent => 0,
             ErrorKind::NotPermitted => 1,
             ErrorKind::System => 2,
         };

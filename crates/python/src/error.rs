@@ -28,7 +28,7 @@ create_exception!(
 pub fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error.kind() {
-        ErrorKind::Input | ErrorKind::System => InputError::new_err(message),
+        ErrorKind::Input | ErrorKind::Absent | ErrorKind::System => InputError::new_err(message),
         ErrorKind::NotPermitted => NotPermittedError::new_err(message),
     }
 }

@@ -176,6 +176,26 @@ fn a_test_of_the_battery_runs_in_a_guest() {
     assert!(document["kernel"].as_str().unwrap().starts_with("Linux 6.12"), "{document}");
 }
 
+/// A kernel may be built without what a test switches on, as one for real time is without autogroup.
+#[test]
+fn a_test_that_sets_what_the_kernel_lacks_is_skipped() {
+    let Some(cache) = cache() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let shown = ok(run(cache, &["test", "--show", "isolation-idle"]));
+    for (id, set) in [("plain", ""), ("lacking", "[test.set]\nsched_autogroup_strength = 1\n\n")] {
+        let text = shown.replace("isolation-idle", id).replace("[workload]", &format!("{set}[workload]"));
+        fs::write(folder.path().join(format!("{id}.toml")), text).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let args = ["test", path, "--on", "vm:debian-6.12", "--deterministic", "--json"];
+    let document: Value = serde_json::from_str(&ok(run(cache, &args))).unwrap();
+    let of = |index: usize| &document["tests"][index];
+    let verdicts = [0, 1].map(|index| (of(index)["id"].as_str().unwrap(), of(index)["verdict"].as_str().unwrap()));
+    assert_eq!(verdicts, [("lacking", "skipped"), ("plain", "pass")], "{document}");
+    let why = of(0)["reason"].as_str().unwrap();
+    assert!(why.starts_with("Linux 6.12") && why.ends_with(" has no tunable sched_autogroup_strength"), "{why}");
+}
+
 /// Of a published experiment, a real kernel is asked what it can be asked. The share of two hogs follows from their
 /// weights, in every kernel since 2.6.23.
 #[test]

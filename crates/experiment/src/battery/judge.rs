@@ -6,7 +6,7 @@ use super::{How, Subject, Test, is_refusal};
 use crate::backend::Backend;
 use crate::outcome::{Judged, judged, run_experiments};
 use crate::verdict::Verdict;
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, ErrorKind, Result};
 use schedlab_capture::busy::named;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -125,7 +125,7 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
             discard(traces.as_deref())?;
             tested.error = true;
             tested.verdict = if is_refusal(&error) { Verdict::Skipped } else { Verdict::Undecided };
-            tested.reason = Some(error.to_string());
+            tested.reason = Some(absent(test, subject, &error).unwrap_or_else(|| error.to_string()));
             return Ok((tested, Some(error)));
         }
         Err(error) => return Err(error),
@@ -210,6 +210,14 @@ fn quiet(noisy: Judged, noise: &[Noise], most: f64, backend: &dyn Backend) -> Re
     let runs = noisy.runs.iter().filter(|run| !disturbed(&run.seed)).cloned().collect();
     let judged = judged(experiment, runs, backend)?;
     Ok(Quiet { judged, remark: Some(format!("{said}; these do not count")), decides: true })
+}
+
+/// What the test sets and a real kernel does not have, if that is why it was not run.
+fn absent(test: &Test, subject: &Subject, error: &Error) -> Option<String> {
+    let text = error.to_string();
+    let mut names = test.keys.set.keys().filter(|_| error.kind() == ErrorKind::Absent);
+    let name = names.find(|name| text.contains(&format!("--set {name}=")))?;
+    Some(format!("{} has no tunable {name}", subject.kernel_name()))
 }
 
 /// What decided a verdict that is no plain pass: each expectation that failed, or is undecided, or was skipped.

@@ -96,7 +96,7 @@ fn one(
 /// The verdict on an experiment that was ended by an error which says nothing of the others.
 fn instead(error: &Error, backend: &dyn Backend) -> Option<Verdict> {
     match error.kind() {
-        ErrorKind::NotPermitted => Some(Verdict::Skipped),
+        ErrorKind::NotPermitted | ErrorKind::Absent => Some(Verdict::Skipped),
         // A guest that failed is gone, and the next one is another.
         _ if backend.can_set() => Some(Verdict::Undecided),
         _ => None,

@@ -1,7 +1,7 @@
 //! The scheduler's tunables inside the guest, under the names that its kernel has for them: files in debugfs, files in
 //! /proc/sys/kernel, and the names in the file `features`.
 
-use schedlab_base::nearest;
+use schedlab_base::{Error, Result, nearest};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ const OTHERS: [&str; 2] = ["numa_balancing", "timer_migration"];
 ///
 /// # Errors
 /// When one does not exist, with those that do, or the kernel refuses a value.
-pub(super) fn set(root: &Path, settings: &[(String, String)]) -> Result<(), String> {
+pub(super) fn set(root: &Path, settings: &[(String, String)]) -> Result<()> {
     settings.iter().try_for_each(|(name, value)| set_one(root, name, value))
 }
 
-fn set_one(root: &Path, name: &str, value: &str) -> Result<(), String> {
+fn set_one(root: &Path, name: &str, value: &str) -> Result<()> {
     let features_file = features_file(root);
     if let Some(file) = &features_file {
         let known = features(file);
@@ -31,7 +31,7 @@ fn set_one(root: &Path, name: &str, value: &str) -> Result<(), String> {
             let on = match value {
                 "1" | "on" | "true" => true,
                 "0" | "off" | "false" => false,
-                _ => return Err(format!("--set {name}={value}: a feature is 1 or 0")),
+                _ => return Err(Error::input(format!("--set {name}={value}: a feature is 1 or 0"))),
             };
             return write(file, &spelled(feature, on), name, value);
         }
@@ -56,18 +56,19 @@ fn set_one(root: &Path, name: &str, value: &str) -> Result<(), String> {
     Err(absent(&format!("{name}={value}"), name, exist))
 }
 
-fn absent<'a>(setting: &str, name: &str, exist: impl Iterator<Item = &'a str>) -> String {
+fn absent<'a>(setting: &str, name: &str, exist: impl Iterator<Item = &'a str>) -> Error {
     let mut exist: Vec<&str> = exist.collect();
     exist.sort_unstable();
     let near =
         nearest(name, exist.iter().copied()).map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
     let all = exist.join(", ");
-    format!("--set {setting}: this kernel has no such tunable; {near}it has {all}")
+    Error::absent(format!("--set {setting}: this kernel has no such tunable")).mend(format!("{near}it has {all}"))
 }
 
-fn write(path: &Path, text: &str, name: &str, value: &str) -> Result<(), String> {
+fn write(path: &Path, text: &str, name: &str, value: &str) -> Result<()> {
     let at = path.display();
-    fs::write(path, text).map_err(|e| format!("--set {name}={value}: the kernel refuses it at {at}: {e}"))
+    let refused = |e| Error::input(format!("--set {name}={value}: the kernel refuses it at {at}: {e}"));
+    fs::write(path, text).map_err(refused)
 }
 
 /// The files of tunables by name.
@@ -118,6 +119,7 @@ pub(super) fn all(root: &Path) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_base::ErrorKind;
 
     fn kernel() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -137,7 +139,7 @@ mod tests {
         dir
     }
 
-    fn try_set(dir: &tempfile::TempDir, name: &str, value: &str) -> Result<(), String> {
+    fn try_set(dir: &tempfile::TempDir, name: &str, value: &str) -> Result<()> {
         set(dir.path(), &[(name.to_owned(), value.to_owned())])
     }
 
@@ -164,16 +166,17 @@ mod tests {
             try_set(&dir, name, value).unwrap();
             assert_eq!(fs::read_to_string(dir.path().join("sys/kernel/debug/sched/features")).unwrap(), written);
         }
-        let message = try_set(&kernel(), "features", "NO_PLACE_LOG").unwrap_err();
+        let message = try_set(&kernel(), "features", "NO_PLACE_LOG").unwrap_err().to_string();
         assert!(message.contains("did you mean \"PLACE_LAG\"?"), "{message}");
-        assert!(try_set(&kernel(), "PLACE_LAG", "7").unwrap_err().contains("1 or 0"));
+        assert!(try_set(&kernel(), "PLACE_LAG", "7").unwrap_err().to_string().contains("1 or 0"));
     }
 
     #[test]
     fn what_does_not_exist_is_refused_with_what_does() {
-        let message = try_set(&kernel(), "latency_ns", "6000000").unwrap_err();
+        let error = try_set(&kernel(), "latency_ns", "6000000").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Absent);
         assert_eq!(
-            message,
+            error.to_string(),
             "--set latency_ns=6000000: this kernel has no such tunable; it has NEXT_BUDDY, NONTASK_CAPACITY, \
              PLACE_LAG, base_slice_ns, numa_balancing_scan_delay_ms, sched_rt_runtime_us"
         );
