@@ -94,6 +94,12 @@ impl Error {
         self.0.kind
     }
 
+    /// Whether something is not possible here, rather than wrong: what needs it can be left out.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.0.kind, Kind::NotPermitted | Kind::Absent)
+    }
+
     /// The exit status of a command that ends with this error.
     #[must_use]
     pub fn exit_status(&self) -> u8 {

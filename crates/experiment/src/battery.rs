@@ -22,7 +22,7 @@ pub use text::{list, table};
 
 use crate::file::{ExperimentFile, TestFile};
 use crate::parallel::on_threads;
-use schedlab_base::{Error, ErrorKind, Result};
+use schedlab_base::{Error, Result};
 use schedlab_machine::tomltext::TomlText;
 use std::path::{Path, PathBuf};
 
@@ -115,9 +115,4 @@ pub fn run(tests: &[Test], subject: &Subject, how: &How, progress: &(dyn Fn(usiz
         Some(error) if !ran && tested.iter().all(|t| t.judged.is_none() && (t.error || t.lacking)) => Err(error),
         _ => Ok(Verdicts { tests: tested, on: subject.on.clone(), kernel: subject.kernel_name() }),
     }
-}
-
-/// Whether an error says that something is not possible here, rather than that something is wrong.
-fn is_refusal(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotPermitted | ErrorKind::Absent)
 }

@@ -125,12 +125,10 @@ impl Job<'_> {
             return why;
         }
         let what = format!("{} does not run: {why}", self.name(self.points[0]));
-        match why.kind() {
-            kind @ (ErrorKind::NotPermitted | ErrorKind::Absent) => {
-                Error::new(kind, format!("{}: {what}", self.experiment.file.id))
-            }
-            _ => self.experiment.document.error(&format!("kernels[{}]", self.kernel), what),
+        if why.is_refusal() {
+            return Error::new(why.kind(), format!("{}: {what}", self.experiment.file.id));
         }
+        self.experiment.document.error(&format!("kernels[{}]", self.kernel), what)
     }
 
     fn request(&self, seed: u64) -> Request {

@@ -2,7 +2,7 @@
 
 use super::fit::{Fitted, fit};
 use super::watch::{Noise, Seen, Watched};
-use super::{How, Subject, Test, is_refusal};
+use super::{How, Subject, Test};
 use crate::backend::Backend;
 use crate::outcome::{Judged, judged, run_experiments};
 use crate::verdict::Verdict;
@@ -124,7 +124,7 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         Err(error) if subject.is_real() => {
             discard(traces.as_deref())?;
             tested.error = true;
-            tested.verdict = if is_refusal(&error) { Verdict::Skipped } else { Verdict::Undecided };
+            tested.verdict = if error.is_refusal() { Verdict::Skipped } else { Verdict::Undecided };
             tested.reason = Some(absent(test, subject, &error).unwrap_or_else(|| error.to_string()));
             return Ok((tested, Some(error)));
         }

@@ -6,7 +6,7 @@ use crate::experiment::Experiment;
 use crate::part::Part;
 use crate::run::RunResult;
 use crate::verdict::Verdict;
-use schedlab_base::{Error, ErrorKind, Release, Result};
+use schedlab_base::{Error, Release, Result};
 use schedlab_sched::kernels;
 use serde::Serialize;
 use std::path::Path;
@@ -95,12 +95,11 @@ fn one(
 
 /// The verdict on an experiment that was ended by an error which says nothing of the others.
 fn instead(error: &Error, backend: &dyn Backend) -> Option<Verdict> {
-    match error.kind() {
-        ErrorKind::NotPermitted | ErrorKind::Absent => Some(Verdict::Skipped),
-        // A guest that failed is gone, and the next one is another.
-        _ if backend.can_set() => Some(Verdict::Undecided),
-        _ => None,
+    if error.is_refusal() {
+        return Some(Verdict::Skipped);
     }
+    // A guest that failed is gone, and the next one is another.
+    backend.can_set().then_some(Verdict::Undecided)
 }
 
 /// The real kernel's outcome with the simulation's beside it.
