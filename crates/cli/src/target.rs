@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The largest number of unfinished files beside one output.
@@ -49,7 +49,7 @@ impl Target {
     /// reader.
     ///
     /// # Errors
-    /// When the name exists and `force` is not set, or nothing can be written there.
+    /// When the name has something that could be lost and `force` is not set, or nothing can be written there.
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
         if path == Path::new("-") {
@@ -61,7 +61,7 @@ impl Target {
         let failed = |e: io::Error| Error::input(format!("cannot be written: {e}")).file(path);
         let place = match path.metadata() {
             Ok(meta) if meta.is_dir() => return refuse("is a folder", "name a file in it"),
-            Ok(_) if !force => return Err(exists(path)),
+            Ok(meta) if !force && keeps_what_it_has(&meta) => return Err(exists(path)),
             Ok(meta) if meta.is_file() => {
                 let name = if path.is_symlink() { path.canonicalize() } else { Ok(path.to_owned()) };
                 Place::Existing(name.map_err(failed)?, Box::new(meta))
@@ -266,6 +266,12 @@ fn resemble(file: &File, like: &Metadata) {
     // Not every user may give files away, and not every file system has owners and modes.
     let _ = fchown(file, Some(like.uid()), Some(like.gid()));
     let _ = file.set_permissions(Permissions::from_mode(like.mode() & 0o777));
+}
+
+/// Whether writing there would lose something. A FIFO, a terminal or `/dev/null` has nothing.
+fn keeps_what_it_has(meta: &Metadata) -> bool {
+    let kind = meta.file_type();
+    !(kind.is_char_device() || kind.is_fifo())
 }
 
 fn exists(path: &Path) -> Error {

@@ -78,7 +78,7 @@ fn a_device_that_takes_nothing_is_named() {
     let folder = folder();
     // The name of a picture says of what kind it is, which this one does not.
     for verb in VERBS.iter().filter(|verb| verb[0] != "heatmap") {
-        let failed = schedlab(folder.path(), &[verb, &["/dev/full", "--force"][..]].concat());
+        let failed = schedlab(folder.path(), &[verb, &["/dev/full"][..]].concat());
         let problem = text(&failed.stderr);
         assert_eq!(failed.status.code(), Some(2), "{verb:?}: {problem}");
         assert!(problem.contains("/dev/full: ") && problem.contains("No space left on device"), "{verb:?}: {problem}");
@@ -166,7 +166,7 @@ fn a_device_is_written_to_and_stays() {
     let before = files(folder.path());
     for verb in VERBS {
         for (name, _, status) in nodes {
-            let done = schedlab(folder.path(), &[verb, &[name, "--force"]].concat());
+            let done = schedlab(folder.path(), &[verb, &[name][..]].concat());
             assert_eq!(done.status.code(), Some(status), "{verb:?} {name}: {}", text(&done.stderr));
             let meta = folder.path().join(name).metadata().unwrap();
             assert!(meta.file_type().is_char_device(), "{verb:?} {name}");

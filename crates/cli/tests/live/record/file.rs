@@ -62,7 +62,7 @@ fn a_device_and_a_fifo_are_written_to_and_stay() {
     assert!(run("mkfifo", &[fifo.to_str().unwrap()]));
     let path = fifo.clone();
     let reader = std::thread::spawn(move || std::fs::read(path).unwrap());
-    let summary = json(&record(&fifo, &["--force", "--", "true"]));
+    let summary = json(&record(&fifo, &["--", "true"]));
     let bytes = reader.join().unwrap();
     assert_eq!(summary["bytes"].as_u64().unwrap(), bytes.len() as u64);
     let copy = dir.path().join("copy.arrows");
