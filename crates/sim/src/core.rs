@@ -34,6 +34,8 @@ pub(crate) struct Cpu {
     pub online: bool,
     /// When the CPU reschedules, if it was asked to; otherwise `Nanos::MAX`.
     pub resched_at: Nanos,
+    /// Until when its task is in the kernel, by its system call or an interrupt that asked to reschedule; or earlier.
+    pub kernel_until: Nanos,
     /// The first tick that was neither taken nor caught up with.
     pub next_tick: Nanos,
     /// The tick that will do nothing but end the running task's turn, and so is skipped like those before it; otherwise
@@ -81,8 +83,6 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
-    /// With cause `Task`: when the system call ends in which the task that acts is preempted; or earlier.
-    pub(crate) call_ends: Nanos,
     /// Whether the task that acts wakes others synchronously.
     pub(crate) sync: bool,
     /// For each CPU, until when it is taken; empty if the load has no interrupts.
@@ -114,6 +114,7 @@ impl Core {
             curr: None,
             online: true,
             resched_at: Nanos::MAX,
+            kernel_until: 0,
             next_tick: tick_first,
             turn_ends: Nanos::MAX,
             run_from: 0,
@@ -137,7 +138,6 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
-            call_ends: 0,
             sync: false,
             taken: Vec::new(),
             interrupted: None,
@@ -326,11 +326,18 @@ impl Core {
                 Some(rng) => resched::varied(cost, costs.jitter_percent, rng),
                 None => cost.median(),
             };
-        if cpu == self.acting && self.cause == Cause::Task {
-            self.call_ends = at;
+        let here = match self.cause {
+            Cause::Task | Cause::Change => self.acting == cpu,
+            Cause::Wakeup => self.interrupted.is_none_or(|here| here == cpu),
+            Cause::Tick => self.tick_cpu == cpu,
+        };
+        let slot = &mut self.cpus[cpu as usize];
+        let sooner = at < slot.resched_at;
+        slot.resched_at = at.min(slot.resched_at);
+        // A tick that asks for what was asked before may as well be skipped.
+        if here && (sooner || self.cause != Cause::Tick) {
+            slot.kernel_until = at;
         }
-        let slot = &mut self.cpus[cpu as usize].resched_at;
-        *slot = at.min(*slot);
         self.touch(cpu);
     }
 

@@ -154,6 +154,8 @@ impl<F: Class> Stack<F> {
     #[inline(never)]
     fn tick_by_class(&mut self, cx: &mut Core, cpu: CpuId) {
         let running = self.running(cx, cpu);
+        // A simple scheduler balances in its tick.
+        self.tell_others(cx);
         class!(self, running.unwrap_or(ClassId::Fair), task_tick(cx, cpu));
         if running.is_some() {
             self.serve(cx, cpu);

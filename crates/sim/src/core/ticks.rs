@@ -50,7 +50,8 @@ impl Core {
         slot.next_tick = next + count * self.tick_period;
         let end_turn = slot.turn_ends < until;
         if end_turn {
-            slot.resched_at = slot.resched_at.min(slot.turn_ends + self.machine.costs.tick_to_switch_ns.median());
+            slot.kernel_until = slot.turn_ends + self.machine.costs.tick_to_switch_ns.median();
+            slot.resched_at = slot.resched_at.min(slot.kernel_until);
             slot.turn_ends = Nanos::MAX;
         }
         Some(Ticks { first: next, period: self.tick_period, count, end_turn })

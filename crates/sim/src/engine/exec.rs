@@ -46,10 +46,13 @@ impl<S: Scheduler> Engine<'_, S> {
         if done == Burst::SpinFor {
             return self.stop_waiting_awake(cpu, p);
         }
-        self.cx.call_ends = 0;
+        if self.cx.cpus[cpu as usize].turn_ends <= self.cx.now {
+            self.catch_up(cpu);
+        }
         loop {
             let op = self.processes[p as usize].fetch();
-            if self.cx.call_ends > self.cx.now && !matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. })) {
+            let kernel_until = self.cx.cpus[cpu as usize].kernel_until;
+            if kernel_until > self.cx.now && !matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. })) {
                 return self.stay_in_kernel(cpu, p);
             }
             let Some(op) = op else {
@@ -95,10 +98,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The running task has woken a task that preempts it when its system call ends. What it computes next may begin
-    /// meanwhile, as a recorded burst has the call's time in it; but it neither sleeps nor wakes others before.
+    /// The CPU was asked to reschedule when the system call of its task ends, which has woken another one, or an
+    /// interrupt there does. What the task computes next may begin meanwhile, as a recorded burst has that time in it;
+    /// but it neither sleeps nor wakes others before.
     fn stay_in_kernel(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
-        let rest = self.cx.call_ends - self.cx.now;
+        let rest = self.cx.cpus[cpu as usize].kernel_until - self.cx.now;
         self.processes[p as usize].begin(Burst::Time, rest);
         self.go_on(cpu, p)
     }
@@ -106,7 +110,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The running task has woken others, which takes its CPU so long in addition to its bursts.
     #[cold]
     fn finish_call(&mut self, cpu: CpuId, p: TaskId, call: Nanos) -> Result<()> {
-        let until_preempted = self.cx.call_ends.saturating_sub(self.cx.now);
+        let until_preempted = self.cx.cpus[cpu as usize].kernel_until.saturating_sub(self.cx.now);
         self.processes[p as usize].begin(Burst::Time, call.max(until_preempted));
         self.go_on(cpu, p)
     }

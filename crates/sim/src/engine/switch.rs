@@ -26,7 +26,7 @@ impl<S: Scheduler> Engine<'_, S> {
     fn pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let next = self.sched.pick_next_task(&mut self.cx, cpu, prev);
         let slot = &mut self.cx.cpus[cpu as usize];
-        (slot.resched_at, slot.lazy) = (Nanos::MAX, false);
+        (slot.resched_at, slot.kernel_until, slot.lazy) = (Nanos::MAX, 0, false);
         next
     }
 

@@ -1,10 +1,12 @@
 //! Costs that do not come from the scheduler: caches, SMT siblings, remote memory. Times are worked out by hand.
 
 use crate::support::registry::releases;
-use crate::support::{Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
+use crate::support::{
+    Account, MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, simulate_how, sleep,
+};
 use schedlab_base::{Cost, CpuId, Event, Nanos, Payload, TaskState, v, v2_6};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
-use schedlab_sched::kernels::{self, Feature, KERNELS};
+use schedlab_sched::kernels::{self, Feature, How, KERNELS};
 use schedlab_sim::program::{Load, MemorySpec, Op, Policy, Setting, Start, TaskSpec};
 
 const KIB: u64 = 1024;
@@ -313,6 +315,41 @@ fn a_waker_is_preempted_before_its_next_operation() {
         assert_eq!(times(&first, 1_020_000), (9, 26, 0), "{kernel}");
         assert_eq!(first.involuntary, 9, "{kernel}");
         assert_eq!((second.run % (2 * MS), second.involuntary), (0, 8), "{kernel}");
+    }
+}
+
+/// A timer wakes a real-time task 10 us before the running one would sleep, which is in the interrupt then and returns
+/// from it after 20 us: it is preempted, and sleeps when it has its CPU back.
+#[test]
+fn who_is_interrupted_is_preempted_before_its_next_operation() {
+    let mut machine = bare("1");
+    machine.costs.timer_to_switch_ns = 20_000.into();
+    let mut urgent = once("urgent", vec![run(3)]);
+    (urgent.initial.policy, urgent.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
+    urgent.start = 4_990_000;
+    let load = Load { tasks: vec![once("task", vec![run(5), sleep(8), run(1)]), urgent], ..Load::default() };
+    for kernel in releases(v(2, 6)..) {
+        let accounts = simulate(kernel, &machine, &load, &[], 100 * MS);
+        assert_eq!(lane(&accounts, 0), "0 task, 5.01 urgent, 8.01 task, 8.01 -, 16.01 task, 17.01 -", "{kernel}");
+        assert_eq!(accounts.named("task").involuntary, 1, "{kernel}");
+    }
+}
+
+/// The same at the end of a tick that ends the turn, whether that tick is taken or skipped.
+#[test]
+fn whose_turn_a_tick_ends_is_preempted_before_its_next_operation() {
+    let mut machine = bare("1");
+    machine.costs.tick_to_switch_ns = 20_000.into();
+    // The first turn of 3 ms is over at the tick at 4 ms. At 8 the other one has run for 40 us less, and goes on.
+    let ends = Op::Run(exactly(4_010_000));
+    let load = Load { tasks: vec![once("one", vec![ends, sleep(8)]), hog("two", 0)], ..Load::default() };
+    for kernel in releases(v(6, 6)..) {
+        for skip_ticks in [true, false] {
+            let how = How { duration: Some(14 * MS), seed: 1, skip_ticks };
+            let set = [("hz", "250".to_owned()), ("base_slice_ns", "3000000".to_owned())];
+            let accounts = simulate_how(kernel, &machine, &load, &set, &how);
+            assert_eq!(lane(&accounts, 0), "0 one, 4.02 two, 12.02 one, 12.02 two", "{kernel}, {skip_ticks}");
+        }
     }
 }
 
