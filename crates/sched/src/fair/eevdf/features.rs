@@ -39,10 +39,9 @@ pub struct Features {
     /// not protected, and a task with a shorter slice that wakes is compared with it as if it were not: the series
     /// "sched/fair: Manage lag and run to parity with different slices" (6.17).
     pub protects_least_slice: bool,
-    /// Whether an entity whose weight changes is placed anew, with its lag and with what is left of its request and of
-    /// its protection scaled by the weights (`reweight_entity`): "sched/fair: Fix EEVDF entity placement bug causing
-    /// scheduling lag" (6.13) and "sched/eevdf: Update se->vprot in reweight_entity()". Before, it is moved around the
-    /// average.
+    /// Whether an entity whose weight changes is placed anew, with its lag and with what is left of its request scaled
+    /// by the weights (`reweight_entity`): "sched/fair: Fix EEVDF entity placement bug causing scheduling lag" (6.13).
+    /// Before, it is moved around the average.
     pub reweight_places: bool,
     /// Whether lag is bounded by the longest slice of the queue and a tick: "sched/fair: Fix lag clamp", in the stable
     /// tree of 6.18. Before, by twice the entity's own slice.

@@ -6,24 +6,23 @@ use crate::fair::load::Load;
 use crate::fair::{Discipline, Fair};
 use schedlab_sim::Core;
 
+/// A lag, taken for a virtual runtime, is as long ago as the CPU has run tasks: at least 18 minutes, in ns.
+const LONG_AGO: u64 = 1 << 40;
+
 impl Fair<Eevdf> {
-    /// Keeps the lag, and what is left of the request and of its protection, in terms of weight, and places the entity
-    /// by them (`reweight_entity`). The running entity is part of the average by which it is placed.
+    /// Keeps the lag and what is left of the request in terms of weight, and places the entity by them
+    /// (`reweight_entity`). The running entity is part of the average by which it is placed, and its slice is no longer
+    /// protected: the lag is stored where the end of the protection was (`union { vlag; vprot; }`), before that is read.
     pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load, exact: (u64, u64)) {
         let Entity { queue: q, on_rq, .. } = self.rqs.entities[e as usize];
         let scaled = |x: i64| x.wrapping_mul(exact.0 as i64) / exact.1 as i64;
         let queued = on_rq && !self.rqs.is_curr(q, e);
-        let mut left = None;
         if on_rq {
             self.update_curr(cx, q);
             self.update_lag(q, e);
             let entity = &mut self.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
             entity.rel_deadline = true;
-            if !queued && self.is_protected(e) {
-                let entity = &self.rqs.entities[e as usize];
-                left = Some(entity.vprot.wrapping_sub(entity.vruntime) as i64);
-            }
             self.rqs.queues[q as usize].nr_queued -= 1;
             if queued {
                 Eevdf::remove(self, q, e);
@@ -37,9 +36,9 @@ impl Fair<Eevdf> {
         self.set_load(e, load, cx.now());
         if on_rq {
             self.place(q, e, false);
-            if let Some(left) = left {
+            if !queued {
                 let entity = &mut self.rqs.entities[e as usize];
-                entity.vprot = entity.vruntime.wrapping_add(scaled(left) as u64);
+                entity.vprot = entity.vruntime.wrapping_sub(LONG_AGO);
             }
             if queued {
                 Eevdf::insert(self, q, e);
