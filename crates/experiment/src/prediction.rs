@@ -4,7 +4,7 @@ mod doubts;
 mod validated;
 
 pub use doubts::{Doubts, doubts};
-pub use validated::{Validated, kept_errors, trust};
+pub use validated::{Validated, amount, kept_errors, trust};
 
 use crate::as_recorded::Setup;
 use crate::backend::{Outcome, Request, head, meta, simulate};

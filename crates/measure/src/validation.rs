@@ -25,7 +25,22 @@ pub struct ComparedTask {
     /// As recorded.
     pub recorded: Compared,
     /// As simulated.
-    pub simulated: Compared,
+    #[serde(flatten)]
+    pub simulated: Simulated,
+}
+
+/// Figures of several simulations, which differ by their seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Simulated {
+    /// Their means.
+    #[serde(rename = "simulated")]
+    pub mean: Compared,
+    /// The least of each figure.
+    #[serde(rename = "simulated_least")]
+    pub least: Compared,
+    /// The greatest of each figure.
+    #[serde(rename = "simulated_most")]
+    pub most: Compared,
 }
 
 /// A recording and simulations of its model.
@@ -36,7 +51,8 @@ pub struct Validation {
     /// All modelled tasks together, as recorded.
     pub recorded: Compared,
     /// As simulated.
-    pub simulated: Compared,
+    #[serde(flatten)]
+    pub simulated: Simulated,
     /// The modelled tasks that used over 1% of a CPU or waited for over 1% of all waiting, those first that ran and
     /// waited longest.
     pub tasks: Vec<ComparedTask>,
@@ -73,39 +89,59 @@ impl Validation {
         simulated: impl ExactSizeIterator<Item = &'a Report>,
         keys: &BTreeSet<&str>,
     ) -> Self {
-        let runs = simulated.len();
-        let seeds = runs.max(1) as f64;
-        let mut means: BTreeMap<Tid, Compared> = BTreeMap::new();
-        let mut whole = Compared::default();
-        for report in simulated {
+        let seeds = simulated.len();
+        let mut ours: BTreeMap<Tid, Vec<Compared>> = BTreeMap::new();
+        let mut whole = Vec::with_capacity(seeds);
+        for (seed, report) in simulated.enumerate() {
             for task in &report.tasks {
                 let Some(tid) = recorded_tid(&task.name, keys) else { continue };
-                let mean = means.entry(tid).or_default();
-                *mean = mean.map2(Compared::of(&task.sums), |sum, one| sum + one / seeds);
+                let own = &mut ours.entry(tid).or_insert_with(|| vec![Compared::default(); seeds])[seed];
+                *own = own.map2(Compared::of(&task.sums), |sum, one| sum + one);
             }
-            whole = whole.map2(Compared::of(&report.total.sums), |sum, one| sum + one / seeds);
+            whole.push(Compared::of(&report.total.sums));
         }
         // A thread id may have had several lives.
         let mut lives: BTreeMap<Tid, (String, Compared)> = BTreeMap::new();
-        for task in recorded.tasks.iter().filter(|task| means.contains_key(&task.tid)) {
+        for task in recorded.tasks.iter().filter(|task| ours.contains_key(&task.tid)) {
             let life = lives.entry(task.tid).or_insert_with(|| (task.name.clone(), Compared::default()));
             life.1 = life.1.map2(Compared::of(&task.sums), |sum, one| sum + one);
         }
         let sum = |of: &mut dyn Iterator<Item = Compared>| of.fold(Compared::default(), |a, b| a.map2(b, |a, b| a + b));
-        let (mut all, mut ours) = (sum(&mut lives.values().map(|(_, own)| *own)), sum(&mut means.values().copied()));
-        all = all.with_latencies(&Compared::of(&recorded.total.sums));
-        ours = ours.with_latencies(&whole);
+        let all = sum(&mut lives.values().map(|(_, own)| *own));
+        let all = all.with_latencies(&Compared::of(&recorded.total.sums));
+        let sum_of = |seed: usize| sum(&mut ours.values().map(|own| own[seed])).with_latencies(&whole[seed]);
+        let simulated = Simulated::of((0..seeds).map(sum_of));
         let is_busy = |own: &Compared| own.run_us >= recorded.total.span_us * LEAST_SHARE;
         let waits = |own: &Compared| own.wait_us > 0.0 && own.wait_us >= all.wait_us * LEAST_PART_OF_WAITING;
         let compared = lives.into_iter().filter(|(_, (_, own))| is_busy(own) || waits(own));
         let mut tasks: Vec<ComparedTask> = compared
-            .map(|(tid, (name, recorded))| ComparedTask { name, tid, recorded, simulated: means[&tid] })
+            .map(|(tid, (name, recorded))| {
+                let simulated = Simulated::of(ours[&tid].iter().copied());
+                ComparedTask { name, tid, recorded, simulated }
+            })
             .collect();
         let long = |task: &ComparedTask| task.recorded.run_us + task.recorded.wait_us;
         tasks.sort_by(|a, b| long(b).total_cmp(&long(a)).then(a.tid.cmp(&b.tid)));
         let busy: Vec<&ComparedTask> = tasks.iter().filter(|task| is_busy(&task.recorded)).collect();
-        let errors = Errors::of(&all, &ours, &busy);
-        Self { seeds: runs, recorded: all, simulated: ours, tasks, errors }
+        let errors = Errors::of(&all, &simulated.mean, &busy);
+        Self { seeds, recorded: all, simulated, tasks, errors }
+    }
+}
+
+impl Simulated {
+    /// Of one set of figures for each simulation.
+    fn of(runs: impl ExactSizeIterator<Item = Compared>) -> Self {
+        let share = 1.0 / runs.len() as f64;
+        let with = |all: Option<Self>, one: Compared| {
+            let scaled = one.map2(one, |value, _| value * share);
+            let Some(all) = all else { return Some(Self { mean: scaled, least: one, most: one }) };
+            Some(Self {
+                mean: all.mean.map2(scaled, |sum, one| sum + one),
+                least: all.least.map2(one, f64::min),
+                most: all.most.map2(one, f64::max),
+            })
+        };
+        runs.fold(None, with).unwrap_or_default()
     }
 }
 
@@ -113,7 +149,7 @@ impl ComparedTask {
     /// The error of its wait.
     #[must_use]
     pub fn wait_error(&self) -> f64 {
-        let (was, is) = (self.recorded.wait_us, self.simulated.wait_us);
+        let (was, is) = (self.recorded.wait_us, self.simulated.mean.wait_us);
         (is - was) / was.max(self.recorded.run_us * LEAST_WAIT)
     }
 }
@@ -133,7 +169,7 @@ impl Errors {
             latency_p99: error(recorded.latency_p99_us, simulated.latency_p99_us),
             rank: spearman(
                 &tasks.iter().map(|task| task.recorded.wait_us).collect::<Vec<_>>(),
-                &tasks.iter().map(|task| task.simulated.wait_us).collect::<Vec<_>>(),
+                &tasks.iter().map(|task| task.simulated.mean.wait_us).collect::<Vec<_>>(),
             ),
         }
     }
@@ -212,7 +248,10 @@ mod tests {
         let names: Vec<_> = found.tasks.iter().map(|task| (task.name.as_str(), task.tid)).collect();
         // The tiny one hardly ran, but waited for 3% of all waiting.
         assert_eq!(names, [("make", 10), ("cc", 11), ("sh", 12), ("tiny", 13)]);
-        assert_eq!((found.recorded.wait_us, found.simulated.wait_us), (309_000.0, 309_050.0));
+        assert_eq!((found.recorded.wait_us, found.simulated.mean.wait_us), (309_000.0, 309_050.0));
+        assert_eq!((found.simulated.least.wait_us, found.simulated.most.wait_us), (289_050.0, 329_050.0));
+        let make = &found.tasks[0].simulated;
+        assert_eq!([make.least.wait_us, make.mean.wait_us, make.most.wait_us], [100_000.0, 120_000.0, 140_000.0]);
         let errors: Vec<f64> = found.tasks.iter().map(|task| (task.wait_error() * 1e6).round() / 1e6).collect();
         // Of the shell, which never waited, 50 us against 1% of its run time.
         assert_eq!(errors, [0.2, -0.1, 0.1, 0.0]);

@@ -1,8 +1,7 @@
 //! Whether a figure changes by more than the model is off and the seeds scatter.
 
+use crate::prediction::amount;
 use crate::scatter::{Interval, relative_change};
-use schedlab_base::duration_text;
-use schedlab_chart::number;
 use schedlab_measure::compared::{FIGURES, Unit};
 use schedlab_measure::validation::Errors;
 use serde::Serialize;
@@ -76,14 +75,6 @@ impl Outcome {
         let part = |off: f64| format!("{:.1}%", off.abs() * 100.0);
         let least = self.within.map(|least| format!("< {}", amount(least, unit)));
         least.or_else(|| self.error.or(self.typical_error).map(part))
-    }
-}
-
-/// An amount of a figure, with its unit.
-pub(super) fn amount(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Time => duration_text(value),
-        Unit::Count => number(value),
     }
 }
 

@@ -1,7 +1,8 @@
 //! An answer in words: a line for each thing that changes.
 
-use super::judge::{Outcome, Verdict, amount};
+use super::judge::{Outcome, Verdict};
 use super::{Kind, Predicted};
+use crate::prediction::amount;
 use schedlab_measure::compared::{FIGURES, Unit};
 use serde::{Serialize, Serializer};
 use std::fmt;

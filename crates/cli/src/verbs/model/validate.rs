@@ -8,7 +8,7 @@ use crate::verbs::stats::table::{Table, duration, grouped, shorten};
 use schedlab_base::Result;
 use schedlab_experiment::prediction::{Series, Validated, doubts, simulate_all};
 use schedlab_measure::compared::Compared;
-use schedlab_measure::validation::Validation;
+use schedlab_measure::validation::{Simulated, Validation};
 use schedlab_workload::{Workload, from_trace};
 
 /// How many tasks the table shows.
@@ -63,7 +63,7 @@ pub fn validate(
 pub fn text(validated: &Validated) -> String {
     let Validated { kernel, machine, .. } = validated;
     let Validation { seeds, recorded, simulated, tasks, .. } = &validated.validation;
-    let mut table = Table::new(1, ["", "recorded", "simulated", "error"]);
+    let mut table = Table::new(1, ["", "recorded", "simulated", "error", "seeds"]);
     let time: fn(f64) -> String = duration;
     let count: fn(f64) -> String = |n| grouped(n.round() as u64);
     type Figure = (&'static str, fn(&Compared) -> f64, fn(f64) -> String);
@@ -76,9 +76,10 @@ pub fn text(validated: &Validated) -> String {
         ("latency p99", |c| c.latency_p99_us, time),
     ];
     for (name, of, show) in figures {
-        let (was, is) = (of(recorded), of(simulated));
+        let (was, is) = (of(recorded), of(&simulated.mean));
         let error = if was > 0.0 { signed_percent((is - was) / was) } else { "-".to_owned() };
-        table.row([name.to_owned(), show(was), show(is), error]);
+        let seeds = format!("{} to {}", show(of(&simulated.least)), show(of(&simulated.most)));
+        table.row([name.to_owned(), show(was), show(is), error, seeds]);
     }
     let mut out = format!(
         "\nas recorded: {kernel} on {machine}, {seeds} seed{}\n\n{}",
@@ -86,11 +87,13 @@ pub fn text(validated: &Validated) -> String {
         table.render()
     );
     if !tasks.is_empty() {
-        let mut table = Table::new(1, ["task", "tid", "CPU time", "wait recorded", "simulated", "error"]);
+        let mut table = Table::new(1, ["task", "tid", "CPU time", "wait recorded", "simulated", "error", "seeds"]);
         for task in tasks.iter().take(ROWS) {
             let Compared { run_us, wait_us, .. } = task.recorded;
             let error = signed_percent(task.wait_error());
-            let waits = [duration(wait_us), duration(task.simulated.wait_us), error];
+            let Simulated { mean, least, most } = task.simulated;
+            let seeds = format!("{} to {}", duration(least.wait_us), duration(most.wait_us));
+            let waits = [duration(wait_us), duration(mean.wait_us), error, seeds];
             let cells = [shorten(&task.name), task.tid.to_string(), duration(run_us)];
             table.row(cells.into_iter().chain(waits));
         }
