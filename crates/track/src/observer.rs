@@ -175,6 +175,8 @@ facts! {$
     fn forked(parent: Option<Slot>, child: Slot, sure: bool, now: Nanos);
     /// The thread id belongs to another task from now on. The task has ended, even if that was not seen.
     fn replaced(task: Slot, now: Nanos);
+    /// The task has become another program (`execve`); it is still running.
+    fn execs(task: Slot, now: Nanos);
     /// The task called exit or was killed; it is still running.
     fn exits(task: Slot, now: Nanos);
 

@@ -225,6 +225,12 @@ impl<O: Observer> Observer for Selected<O> {
         }
     }
 
+    fn execs(&mut self, task: Slot, now: Nanos) {
+        if self.tells(task) {
+            self.inner.execs(task, self.clamp(now));
+        }
+    }
+
     fn exits(&mut self, task: Slot, now: Nanos) {
         if self.tells(task) {
             self.inner.exits(task, self.clamp(now));

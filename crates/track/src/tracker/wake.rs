@@ -145,11 +145,18 @@ impl Tracker {
         observer.forked(parent, slot, sure, self.now);
     }
 
-    /// Handles that a thread that called exec took over its leader's id.
+    /// Handles that a task became another program.
     pub(super) fn exec(&mut self, tid: Tid, old: Tid, observer: &mut impl Observer) {
-        if tid == old {
-            return;
+        if tid != old {
+            self.take_over(tid, old, observer);
         }
+        if let Some(slot) = self.task(tid, observer) {
+            observer.execs(slot, self.now);
+        }
+    }
+
+    /// A thread that called exec took over its leader's id.
+    fn take_over(&mut self, tid: Tid, old: Tid, observer: &mut impl Observer) {
         self.abandon(tid, observer);
         if tid == 0 {
             return;

@@ -195,6 +195,7 @@ impl Writer<'_> {
             Token::End(parent) => Action::SemPost(self.ends(parent)),
             Token::Join => Action::SemWait(self.ends(self.voice.own)),
             Token::Yield => Action::Yield,
+            Token::Exec => Action::Exec,
             Token::Run(_) | Token::Set(_) | Token::Loop { .. } => return None,
         })
     }

@@ -37,6 +37,8 @@ pub(super) enum Token {
     Join,
     /// Yielded its CPU.
     Yield,
+    /// Became another program.
+    Exec,
     /// From then on the task is scheduled as this one of its identities says.
     Set(u32),
     /// The next `len` tokens happened `times` times.
@@ -65,7 +67,7 @@ impl Tolerance {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) => x == y,
-            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
+            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) | (Token::Exec, Token::Exec) => true,
             // Each fork makes another task, each change another state: never repeated.
             _ => false,
         }
@@ -84,7 +86,7 @@ impl Tolerance {
                 let (kind, lengths) = (key(token) & !MOST_KEY, near(x));
                 Some(kind | *lengths.start().min(&MOST_KEY)..=kind | *lengths.end().min(&MOST_KEY))
             }
-            Token::Post(_) | Token::Join | Token::Yield => Some(key(token)..=key(token)),
+            Token::Post(_) | Token::Join | Token::Yield | Token::Exec => Some(key(token)..=key(token)),
             _ => None,
         }
     }
@@ -105,6 +107,7 @@ fn key(token: &Token) -> u64 {
         Token::Post(sleeper) => (2, sleeper.into()),
         Token::Join => (3, 0),
         Token::Yield => (3, 1),
+        Token::Exec => (3, 2),
         Token::Fork(_) | Token::End(_) | Token::Set(_) | Token::Loop { .. } => (3, MOST_KEY),
     };
     kind << 62 | of

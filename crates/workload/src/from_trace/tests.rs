@@ -69,6 +69,7 @@ fn told(workload: &Workload, task: &str) -> Vec<String> {
         Action::SemWait(_) => "wait".to_owned(),
         Action::SemPost(name) => format!("post {name}"),
         Action::Fork(name) => format!("fork {name}"),
+        Action::Exec => "x-exec".to_owned(),
         other => panic!("{other:?}"),
     };
     let phase = |p: &crate::Phase| {
@@ -249,6 +250,23 @@ fn children_start_when_they_are_forked() {
     assert_eq!((w.tasks[0].name.as_str(), w.tasks[0].instances, w.tasks[0].delay), ("ls-2", 1, 100 * US));
     assert_eq!(told(&w, "ls-2"), ["1 x run 400"]);
     assert!(s.model(&only(9, 1_000)).unwrap_err().to_string().contains("the busiest ran 400 us"));
+}
+
+/// The child becomes another program, for which the stopper takes it to an idle CPU: that was the scheduler's decision,
+/// and another scheduler makes its own.
+#[test]
+fn programs_begin_where_they_did_and_stoppers_are_left_out() {
+    let mut s = Script::default();
+    s.name(1, "sh").name(2, "ls").name(3, "migration/0").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    s.at(100, 0, Payload::Fork { parent: 1, child: 2 });
+    s.at(110, 0, Payload::WakeupNew { tid: 2, prio: 120, target: 0 }).switch(120, 0, 1, Sleeping, 2);
+    s.wake(160, 0, 2, 3).switch(161, 0, 2, Runnable, 3);
+    s.at(165, 0, Payload::Migrate { tid: 2, prio: 120, from: 0, to: 1 }).switch(170, 0, 3, Sleeping, 0);
+    s.switch(175, 1, 0, Runnable, 2).at(200, 1, Payload::Exec { tid: 2, old: 2 });
+    s.switch(500, 1, 2, Dead, 0).wake(700, 0, 0, 1).switch(700, 0, 0, Runnable, 1).switch(800, 0, 1, Dead, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "ls-2"), ["1 x run 66, x-exec, run 300"]);
+    assert_eq!(w.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["sh-1", "ls-2"]);
 }
 
 #[test]

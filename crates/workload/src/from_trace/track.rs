@@ -27,6 +27,8 @@ pub(super) struct Seat {
     pub identity: Option<Arc<Identity>>,
     /// Whether it handles soft interrupts as a task.
     softirqd: bool,
+    /// Whether it is a CPU's stopper, by which the recorded scheduler moved running tasks.
+    stopper: bool,
     /// The CPU where it is, or last was.
     cpu: Option<CpuId>,
 }
@@ -82,6 +84,9 @@ impl Track {
     fn create(&mut self, slot: Slot, begin: Begin, place: Place) -> Option<TaskIx> {
         let room = self.tasks.len() < MOST_TASKS;
         let seat = row(&mut self.seats, slot);
+        if seat.stopper {
+            return None;
+        }
         seat.ix = room.then_some(self.tasks.len() as TaskIx);
         if !room {
             self.beyond += 1;
@@ -288,7 +293,9 @@ impl Observer for Track {
     }
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
-        row(&mut self.seats, task).softirqd = record.comm.starts_with("ksoftirqd/");
+        let seat = row(&mut self.seats, task);
+        seat.softirqd = record.comm.starts_with("ksoftirqd/");
+        seat.stopper = record.comm.starts_with("migration/");
         if let Some(path) = &record.cgroup {
             self.identify(task, record.time, |identity| {
                 if identity.cgroup.as_deref() != Some(path) {
@@ -429,6 +436,17 @@ impl Observer for Track {
             if !self.closed {
                 self.is_at(task, cpu);
             }
+        }
+    }
+
+    fn execs(&mut self, task: Slot, now: Nanos) {
+        if self.closed {
+            return;
+        }
+        let ix = self.still_running(self.index(Some(task)));
+        if let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(ix as usize) {
+            self.charge(ix, cpu, now);
+            self.push(ix, Token::Exec);
         }
     }
 
