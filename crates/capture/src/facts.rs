@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const SYSCTLS: &str = "sched_";
 /// Files of debugfs that are not a tunable with one value.
 const NOT_TUNABLES: [&str; 6] = ["debug", "features", "preempt", "domains", "ext", "verbose"];
+/// A vendor's kernel is told this when it starts, and shows it nowhere else.
+const VCPU_PACK: &str = "sched_vcpu_pack";
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
@@ -58,6 +60,9 @@ pub(crate) fn of(root: &Path, base_slice: Option<Nanos>, tick: Option<Nanos>) ->
         Ok(Some(ratio)) => drop(system.tunables.insert(newidle::NAME.to_owned(), ratio.to_string())),
         Ok(None) => {}
         Err(why) => drop(system.unreadable.insert(newidle::NAME.to_owned(), format!("not readable here: {why}"))),
+    }
+    if let Some(room) = boot_parameter(root, VCPU_PACK) {
+        system.tunables.insert(VCPU_PACK.to_owned(), room);
     }
     let missing = [("hz", system.hz.is_none()), ("preemption", system.preemption.is_none())];
     for (fact, _) in missing.into_iter().filter(|(_, missing)| *missing) {
@@ -128,9 +133,7 @@ fn preemption(root: &Path, config: Option<&str>) -> Option<String> {
     let found = if has("PREEMPT_RT") {
         Some("rt")
     } else if has("PREEMPT_DYNAMIC") {
-        let line = read(&root.join("proc/cmdline")).unwrap_or_default();
-        let asked = line.split_whitespace().rev().find_map(|word| word.strip_prefix("preempt="));
-        return asked.map(str::to_owned).or_else(|| built().map(str::to_owned));
+        return boot_parameter(root, "preempt").or_else(|| built().map(str::to_owned));
     } else if has("PREEMPT_LAZY") {
         Some("lazy")
     } else if has("PREEMPT") {
@@ -139,6 +142,13 @@ fn preemption(root: &Path, config: Option<&str>) -> Option<String> {
         built()
     };
     found.map(str::to_owned)
+}
+
+/// What the kernel was started with; the last of several values.
+fn boot_parameter(root: &Path, name: &str) -> Option<String> {
+    let line = read(&root.join("proc/cmdline")).unwrap_or_default();
+    let value = |word: &str| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    line.split_whitespace().rev().find_map(value)
 }
 
 fn governors(root: &Path) -> Vec<String> {
@@ -231,7 +241,7 @@ mod tests {
             ("proc/sys/kernel/osrelease", "6.1.0-26-amd64\n"),
             ("proc/sys/kernel/sched_energy_aware", ""),
             ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.112-1\n"),
-            ("proc/cmdline", "root=/dev/sda1 preempt=none preempt=voluntary quiet\n"),
+            ("proc/cmdline", "root=/dev/sda1 preempt=none preempt=voluntary sched_vcpu_pack=15 quiet\n"),
             ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
             ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
             ("proc/sys/kernel/numa_balancing", "0\n"),
@@ -259,7 +269,8 @@ mod tests {
                 "latency_ns=6000000",
                 "numa_balancing/scan_delay_ms=1000",
                 "sched_autogroup_enabled=1",
-                "sched_rt_runtime_us=950000"
+                "sched_rt_runtime_us=950000",
+                "sched_vcpu_pack=15",
             ]
         );
         assert_eq!(facts.unreadable, BTreeMap::new());

@@ -72,7 +72,7 @@ pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{
     BUGS, ENERGY_AWARE, GROUP_IMBALANCE, MIGRATION_COST, NEWIDLE_RATIO, NR_MIGRATE, OVERLOAD_ON_WAKEUP, Rules,
-    by_capacity,
+    VCPU_PACK, by_capacity,
 };
 pub use state::Balancer;
 

@@ -95,6 +95,8 @@ pub(super) struct Places {
     migration_cost: i64,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
+    /// `sched_vcpu_pack`: how much of a busy CPU a task that is put there leaves free, in per cent; 0 if it is off.
+    vcpu_pack: u32,
     tasks: Vec<Habits>,
     /// The overlap of each task with those that it wakes, in releases that count it.
     overlaps: Vec<overlap::Overlap>,
@@ -127,6 +129,7 @@ impl Places {
             features: setup.balancing.features,
             migration_cost: setup.balancing.migration_cost,
             fix_overload: setup.overload_on_wakeup_fixed,
+            vcpu_pack: setup.balancing.vcpu_pack,
             tasks: Vec::new(),
             overlaps: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
@@ -216,6 +219,21 @@ impl Select<'_> {
         }
         let idle = (0..self.rqs.cpus).filter(|c| allowed.contains(*c) && self.is_idle(cx, *c));
         idle.min_by_key(|c| (self.places.idle_since[*c as usize], *c))
+    }
+
+    /// A vendor's packing (`sched_vcpu_pack`): the last CPU, or that of the waker or parent, if one task runs there
+    /// alone and this one fits beside it. What it has used counts, and not what it is estimated to.
+    fn packed(&self, cx: &Core, ask: Ask) -> Option<CpuId> {
+        let Ask { p, prev, here, .. } = ask;
+        let (now, most) = (cx.now(), u64::from(100 - self.places.vcpu_pack));
+        let fits = |cpu: CpuId| {
+            let whole = self.capacity_of(cpu).1;
+            let comes = if cx.task(p).cpu == cpu { 0 } else { self.pelt.task_util(self.rqs, p, now) as u64 };
+            (self.pelt.cpu_util_cfs(cpu, whole, now) + comes) * 100 < whole * most
+        };
+        let allowed = &cx.task(p).allowed;
+        let runs_one = |cpu: CpuId| cx.curr(cpu).is_some() && self.rqs.nr_running(cpu) == 1;
+        [prev, here].into_iter().find(|cpu| allowed.contains(*cpu) && runs_one(*cpu) && fits(*cpu))
     }
 
     /// The utilisation of a CPU by fair tasks if a waking task is placed on `to`, or on no CPU (`cpu_util`). With

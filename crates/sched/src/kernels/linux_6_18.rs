@@ -3,7 +3,7 @@
 
 use super::linux_6_12::{self, EEVDF, PICK_BUDDY};
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
+use crate::balance::fair::{ENERGY_AWARE, LOADS, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, VCPU_PACK, WAKE_AFFINE};
 use crate::classes::hrtick::{HRTICK, HRTICK_DL};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -36,7 +36,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &BALANCE,
     &LOADS,
     &[HRTICK.tunable, HRTICK_DL.tunable, TTWU_QUEUE.tunable, classes::push_ipi(true)],
-    &[ENERGY_AWARE.tunable],
+    &[ENERGY_AWARE.tunable, VCPU_PACK.tunable],
     &numa::DEBUGFS,
 ];
 

@@ -78,6 +78,7 @@ impl Run<'_> {
         let nr_migrate = balance::NR_MIGRATE.iter().find_map(|handle| self.values.find(handle));
         rules.nr_migrate = nr_migrate.unwrap_or(rules.nr_migrate);
         rules.newidle_ratio = self.values.find(&balance::NEWIDLE_RATIO).unwrap_or(rules.newidle_ratio);
+        rules.vcpu_pack = self.values.find(&balance::VCPU_PACK).unwrap_or(0);
         let on = |handle| self.values.find(handle) == Some(true);
         rules.features = balance::Features::of(self.values);
         rules.energy_aware = on(&balance::ENERGY_AWARE);

@@ -103,6 +103,11 @@ impl Select<'_> {
                 "fix.overload_on_wakeup: where it last ran if that is idle, else the CPU that is idle longest",
             );
         }
+        if self.places.vcpu_pack > 0
+            && let Some(cpu) = self.packed(cx, ask)
+        {
+            return (cpu, "sched_vcpu_pack: a CPU that is busy, but has room for the task");
+        }
         match self.places.how {
             Placing::V2_6_24 => self.place_2_6_24(cx, domains, ask),
             Placing::V2_6_32 => self.place_2_6_32(cx, domains, ask, found.unwrap_or_else(|| Candidates::none(ask))),

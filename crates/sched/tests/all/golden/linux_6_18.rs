@@ -230,3 +230,28 @@ fn a_session_whose_weight_changes_often_starves_the_others() {
     let (slices, ms) = waited("linux-6.12");
     assert!(slices > 600 && ms < 50, "{slices} slices, {ms} ms");
 }
+
+/// A wakes B after each of its bursts. Where a kernel packs tasks (`sched_vcpu_pack=15`), B comes to A's CPU, although
+/// the other one is idle, if A leaves it enough; and it stays there. Recordings of a 6.18.44 that was started so have
+/// 321 of 325 wake-ups there for bursts of 0.5 ms, and 2 of 214 for bursts of 8 ms.
+#[test]
+fn a_kernel_that_packs_tasks_wakes_them_on_a_busy_cpu_with_room() {
+    let woken_on = |pack: &str, burst: Nanos, sleep: Nanos| {
+        let mut waker = forever("A", 0, vec![run(burst), Op::SemPost(0), run(200), Op::Sleep(exactly(sleep * US))]);
+        waker.initial.cpus = Some(vec![0]);
+        let mut load = load(vec![waker, forever("B", 0, vec![Op::SemWait(0), run(500)])]);
+        load.sems = vec!["b".into()];
+        let set = [("sched_vcpu_pack", pack.to_owned())];
+        let events = simulate("linux-6.18", &bare("2"), &load, &set, 1_000 * MS).events;
+        let later = events.iter().filter(|event| event.time > 100 * MS);
+        let targets = later.filter_map(|event| match event.what {
+            Payload::Wakeup { tid: 2, target, .. } => Some(target),
+            _ => None,
+        });
+        let (here, all): (Vec<_>, Vec<_>) = targets.map(|target| (u32::from(target == 0), 1)).unzip();
+        f64::from(here.iter().sum::<u32>()) / f64::from(all.iter().sum::<u32>())
+    };
+    assert!(woken_on("15", 500, 5_000) > 0.9);
+    assert!(woken_on("15", 8_000, 1_000) < 0.1);
+    assert!(woken_on("0", 500, 5_000) < 0.1);
+}
