@@ -49,8 +49,14 @@ impl<S: Scheduler> Engine<'_, S> {
         if self.cx.cpus[cpu as usize].turn_ends <= self.cx.now {
             self.catch_up(cpu);
         }
+        let mut leaves = false;
         loop {
             let op = self.processes[p as usize].fetch();
+            // One that wakes its parent as it ends is not preempted any more.
+            if leaves && op.is_none() {
+                self.exit(cpu, p);
+                return Ok(());
+            }
             let kernel_until = self.cx.cpus[cpu as usize].kernel_until;
             if kernel_until > self.cx.now && !matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. })) {
                 return self.stay_in_kernel(cpu, p);
@@ -60,6 +66,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 return Ok(());
             };
             self.woken = 0;
+            leaves = matches!(op, Op::Synced(_));
             let did = self.execute(cpu, p, op)?;
             if !matches!(did, Did::Retry | Did::MovedFirst) && !self.processes[p as usize].relock {
                 self.processes[p as usize].pc += 1;

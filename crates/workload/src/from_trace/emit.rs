@@ -2,7 +2,8 @@
 //! times to the nanosecond. A burst of 1.4 us that became one of 1 us would change which of two tasks comes first, and
 //! so which task finds a semaphore posted and does not sleep.
 
-use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
+use super::joins::FAREWELL;
+use super::sequence::{NOBODY, Stretch, TaskIx, Token, push, stretches, total_run};
 use super::timeouts::in_ticks;
 use crate::write::name_of;
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
@@ -34,12 +35,16 @@ pub(super) struct Voice<'a> {
     pub sync: &'a BTreeSet<&'a str>,
     /// What changes when it is scheduled as this one of its identities says.
     pub changes: &'a [Props],
+    /// Its parent, if it came to its end.
+    pub parent: Option<TaskIx>,
 }
 
 /// The phases that do what the sequence says. Sums of CPU time are kept to the microsecond: what
 /// rounding leaves over goes into the next burst, or into some rounds of a loop.
 pub(super) fn phases(list: &[Token], voice: &Voice) -> Vec<Phase> {
     let (change, bound) = (Props::default(), None);
+    let farewell = voice.parent.and_then(|parent| farewell(list, parent));
+    let list = farewell.as_deref().unwrap_or(list);
     let mut writer = Writer { voice, phases: Vec::new(), run_left: 0, sleep_left: 0, change, bound };
     for stretch in stretches(list) {
         if stretch.times == 1 {
@@ -52,7 +57,34 @@ pub(super) fn phases(list: &[Token], voice: &Voice) -> Vec<Phase> {
         let (ns, _) = rounded(total_run(list), 0);
         writer.phase(1, vec![Action::Run(exact(ns.max(US)))]);
     }
+    if voice.parent.is_some_and(|parent| !last_words(list, parent).is_empty()) {
+        let steps = writer.phases.last_mut().into_iter().flat_map(|phase| phase.events.iter_mut().rev());
+        steps.take_while(|step| matches!(step.what, Action::SemPost(_))).for_each(|step| step.sync = true);
+    }
     writer.phases
+}
+
+/// The wake-ups with which the sequence of a task ends, if its parent's is among them.
+fn last_words(list: &[Token], parent: TaskIx) -> &[Token] {
+    let wakes = |token: &&Token| matches!(token, Token::Post(_) | Token::End(_));
+    let told = list.iter().rev().take_while(wakes).count();
+    let words = &list[list.len() - told..];
+    let to_parent = |token: &Token| *token == Token::Post(parent) || *token == Token::End(parent);
+    if stretches(list).last().is_some_and(|last| last.times == 1) && words.iter().any(to_parent) { words } else { &[] }
+}
+
+/// A task that ends wakes its parent in the kernel, as one that is about to sleep, and is not preempted any more. So what
+/// it does after that is done before; none if it does nothing.
+fn farewell(list: &[Token], parent: TaskIx) -> Option<Vec<Token>> {
+    let (Token::Run(rest), before) = list.split_last()? else { return None };
+    let words = last_words(before, parent);
+    if words.is_empty() || *rest > FAREWELL {
+        return None;
+    }
+    let mut all = before[..before.len() - words.len()].to_vec();
+    push(&mut all, Token::Run(*rest));
+    all.extend_from_slice(words);
+    Some(all)
 }
 
 struct Writer<'a> {
@@ -241,7 +273,19 @@ mod tests {
     fn written(list: &[Token]) -> Vec<Phase> {
         let [keys, semaphores] = [["a", "b"], ["wake-a", "wake-b"]].map(|names| names.map(str::to_owned));
         let (sync, changes) = (&BTreeSet::from(["wake-a"]), &[]);
-        phases(list, &Voice { keys: &keys, semaphores: &semaphores, own: 0, period: None, tick: None, sync, changes })
+        phases(
+            list,
+            &Voice {
+                keys: &keys,
+                semaphores: &semaphores,
+                own: 0,
+                period: None,
+                tick: None,
+                sync,
+                changes,
+                parent: None,
+            },
+        )
     }
 
     fn cpu_ns(phases: &[Phase]) -> Nanos {

@@ -37,7 +37,7 @@ const FEWEST: usize = 2;
 const PERCENT: usize = 75;
 
 /// A child is over when it wakes its parent, if it does no more than this before it has left its CPU for good.
-const FAREWELL: Nanos = 200_000;
+pub(super) const FAREWELL: Nanos = 200_000;
 
 /// At most so many sleeps of parents are held.
 const MOST_HELD: usize = 1 << 20;

@@ -242,7 +242,9 @@ fn children_start_when_they_are_forked() {
     s.switch(515, 0, 0, Runnable, 1).switch(520, 1, 2, Dead, 0).switch(600, 0, 1, Dead, 0);
     let w = s.model(&Options::default()).unwrap().workload;
     assert_eq!(told(&w, "sh-1"), ["1 x run 100, fork ls-2, run 50, wait, run 85"]);
-    assert_eq!(told(&w, "ls-2"), ["1 x run 390, post wake-sh-1, run 10"]);
+    assert_eq!(told(&w, "ls-2"), ["1 x run 400, post wake-sh-1"]);
+    // It wakes its parent as one that is about to sleep.
+    assert!(w.tasks[1].phases[0].events.last().unwrap().sync);
     assert_eq!((w.tasks[0].instances, w.tasks[1].instances), (1, 0));
     // Without the parent the child starts at its time; without the child nobody forks it.
     let only = |n, run: Nanos| Options { tasks: Some(n), min_run: run * US, ..Options::default() };

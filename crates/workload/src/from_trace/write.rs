@@ -99,7 +99,11 @@ impl ModelBuilder {
                 _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
             let (own, period, tick) = (ix as TaskIx, task.wakes.period(), task.phases.tick(task.wakes.all));
-            let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes };
+            let parent = match task.begin {
+                Begin::Forked { by, .. } if task.place == Place::Dead => Some(by),
+                _ => None,
+            };
+            let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
             if let Some(phase) = goes_on(&end, task, &phases, &voice) {

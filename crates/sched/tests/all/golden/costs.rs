@@ -318,6 +318,22 @@ fn a_waker_is_preempted_before_its_next_operation() {
     }
 }
 
+/// One that wakes another synchronously as it ends, as a child does its parent, is not preempted before it has ended.
+#[test]
+fn who_ends_is_not_preempted_by_whom_it_wakes() {
+    let lane_of = |last: Op| {
+        let mut machine = bare("1");
+        machine.costs.own_wakeup_to_switch_ns = 20_000.into();
+        let mut parent = once("parent", vec![Op::SemWait(0), run(3)]);
+        (parent.initial.policy, parent.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
+        let load =
+            Load { tasks: vec![once("child", vec![run(1), last]), parent], sems: vec!["s".into()], ..Load::default() };
+        lane(&simulate("linux-6.12", &machine, &load, &[], 100 * MS), 0)
+    };
+    assert_eq!(lane_of(Op::Synced(Box::new(Op::SemPost(0)))), "0 parent, 0 child, 1 parent, 4 -");
+    assert_eq!(lane_of(Op::SemPost(0)), "0 parent, 0 child, 1.02 parent, 4.02 child, 4.02 -");
+}
+
 /// A timer wakes a real-time task 10 us before the running one would sleep, which is in the interrupt then and returns
 /// from it after 20 us: it is preempted, and sleeps when it has its CPU back.
 #[test]
