@@ -53,12 +53,7 @@ impl<S: Scheduler> Engine<'_, S> {
         loop {
             let op = self.processes[p as usize].fetch();
             // One that wakes its parent as it ends is not preempted any more.
-            if leaves && op.is_none() {
-                self.exit(cpu, p);
-                return Ok(());
-            }
-            let kernel_until = self.cx.cpus[cpu as usize].kernel_until;
-            if kernel_until > self.cx.now && !matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. })) {
+            if !(leaves && op.is_none()) && self.is_in_kernel(cpu, op) {
                 return self.stay_in_kernel(cpu, p);
             }
             let Some(op) = op else {
@@ -103,6 +98,13 @@ impl<S: Scheduler> Engine<'_, S> {
                 Did::Moved | Did::MovedFirst => return Ok(()),
             }
         }
+    }
+
+    /// Whether this operation must wait until the task returns to user mode, where it will be preempted.
+    #[inline]
+    fn is_in_kernel(&self, cpu: CpuId, op: Option<&Op>) -> bool {
+        let computes = matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. }));
+        self.cx.cpus[cpu as usize].kernel_until > self.cx.now && !computes
     }
 
     /// The CPU was asked to reschedule when the system call of its task ends, which has woken another one, or an

@@ -73,8 +73,8 @@ fn last_words(list: &[Token], parent: TaskIx) -> &[Token] {
     if stretches(list).last().is_some_and(|last| last.times == 1) && words.iter().any(to_parent) { words } else { &[] }
 }
 
-/// A task that ends wakes its parent in the kernel, as one that is about to sleep, and is not preempted any more. So what
-/// it does after that is done before; none if it does nothing.
+/// A task that ends wakes its parent in the kernel, as one that is about to sleep, and is not preempted any more. So
+/// what it does after that is done before; none if it does nothing.
 fn farewell(list: &[Token], parent: TaskIx) -> Option<Vec<Token>> {
     let (Token::Run(rest), before) = list.split_last()? else { return None };
     let words = last_words(before, parent);

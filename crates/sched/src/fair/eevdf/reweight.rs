@@ -11,8 +11,9 @@ const LONG_AGO: u64 = 1 << 40;
 
 impl Fair<Eevdf> {
     /// Keeps the lag and what is left of the request in terms of weight, and places the entity by them
-    /// (`reweight_entity`). The running entity is part of the average by which it is placed, and its slice is no longer
-    /// protected: the lag is stored where the end of the protection was (`union { vlag; vprot; }`), before that is read.
+    /// (`reweight_entity`). The running entity is part of the average by which it is placed. Its slice is no longer
+    /// protected, because the lag is stored where the protection's end was (`union { vlag; vprot; }`) before that is
+    /// read.
     pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load, exact: (u64, u64)) {
         let Entity { queue: q, on_rq, .. } = self.rqs.entities[e as usize];
         let scaled = |x: i64| x.wrapping_mul(exact.0 as i64) / exact.1 as i64;
