@@ -23,6 +23,14 @@ fn beginning(task: &Task) -> (Nanos, &[Token]) {
     }
 }
 
+/// The parent of a task that came to its end, where it was seen.
+fn parent_at_end(task: &Task) -> Option<TaskIx> {
+    match task.begin {
+        Begin::Forked { by, .. } if task.place == Place::Dead => Some(by),
+        _ => None,
+    }
+}
+
 /// What a task goes on with until the run ends: its work, or the rounds of work and sleep that it was in.
 fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Option<Phase> {
     if *end == End::Work {
@@ -98,11 +106,8 @@ impl ModelBuilder {
                 Begin::Forked { by, .. } if kept[by as usize] => (0, 0, None),
                 _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
-            let (own, period, tick) = (ix as TaskIx, task.wakes.period(), task.phases.tick(task.wakes.all));
-            let parent = match task.begin {
-                Begin::Forked { by, .. } if task.place == Place::Dead => Some(by),
-                _ => None,
-            };
+            let (own, parent) = (ix as TaskIx, parent_at_end(task));
+            let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
             let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
@@ -110,8 +115,7 @@ impl ModelBuilder {
                 *(if task.goes_on { &mut report.going_on } else { &mut report.going_round }) += 1;
                 phases.push(phase);
             }
-            let (name, loops) = (keys[ix].clone(), Some(1));
-            let session = sessions.of_task(task);
+            let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
             workload.tasks.push(TaskDef {
                 name,
                 instances,
