@@ -231,7 +231,9 @@ fn resources_impose_the_order_that_they_should() {
         assert!(rounds[0] > 5 && rounds.iter().all(|n| n.abs_diff(rounds[0]) <= 1), "{start}: {rounds:?}");
         assert!(bursts("spin-0") > 2 && bursts("spin-0").abs_diff(bursts("spin-1")) <= 1, "{start}");
         assert!(bursts("take") > 5 && bursts("take") <= bursts("make"), "{start}: a post for each");
-        assert!(bursts("wait") > 0 && bursts("wait") <= bursts("call"), "{start}: a signal for each");
+        // The caller's own burst comes after the signal, and the run may end between the two.
+        let (waits, calls) = (bursts("wait"), bursts("call"));
+        assert!((1..=calls + 1).contains(&waits), "{start}: {waits} waits, {calls} signals");
         assert!(bursts("rest") > 0 && bursts("rest") <= bursts("rouse"), "{start}");
         assert!(bursts("hold-0") > 5 && bursts("hold-1") > 5 && bursts("touch") > 5, "{start}");
         assert_eq!((bursts("once"), tasks["once"]["ended"].as_bool()), (4, Some(true)), "{start}");
