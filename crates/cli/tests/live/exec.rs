@@ -214,7 +214,7 @@ fn resources_impose_the_order_that_they_should() {
         "take": {"sem_wait": "s", "run": 100},
         "hold": {"instance": 2, "lock": "m", "run": 100, "unlock": "m", "sleep": 500},
         "wait": {"lock": "n", "wait": {"ref": "c", "mutex": "n"}, "unlock": "n", "run": 100},
-        "call": {"sleep": 2000, "lock": "n", "signal": "c", "unlock": "n", "run": 50},
+        "call": {"sleep": 2000, "run": 50, "lock": "n", "signal": "c", "unlock": "n"},
         "rest": {"suspend": "", "run": 100},
         "rouse": {"run": 50, "resume": "rest", "sleep": 3000},
         "parent": {"loop": 3, "run": 100, "fork": "child", "sleep": 1000},
@@ -231,9 +231,8 @@ fn resources_impose_the_order_that_they_should() {
         assert!(rounds[0] > 5 && rounds.iter().all(|n| n.abs_diff(rounds[0]) <= 1), "{start}: {rounds:?}");
         assert!(bursts("spin-0") > 2 && bursts("spin-0").abs_diff(bursts("spin-1")) <= 1, "{start}");
         assert!(bursts("take") > 5 && bursts("take") <= bursts("make"), "{start}: a post for each");
-        // The caller's own burst comes after the signal, and the run may end between the two.
         let (waits, calls) = (bursts("wait"), bursts("call"));
-        assert!((1..=calls + 1).contains(&waits), "{start}: {waits} waits, {calls} signals");
+        assert!(waits > 0 && waits <= calls, "{start}: a signal for each: {waits} waits, {calls} calls");
         assert!(bursts("rest") > 0 && bursts("rest") <= bursts("rouse"), "{start}");
         assert!(bursts("hold-0") > 5 && bursts("hold-1") > 5 && bursts("touch") > 5, "{start}");
         assert_eq!((bursts("once"), tasks["once"]["ended"].as_bool()), (4, Some(true)), "{start}");
