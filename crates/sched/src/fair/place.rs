@@ -222,7 +222,7 @@ impl Select<'_> {
     }
 
     /// A vendor's packing (`sched_vcpu_pack`): the last CPU, or that of the waker or parent, if one task runs there
-    /// alone and this one fits beside it. What it has used counts, and not what it is estimated to.
+    /// alone and this one fits beside it. Of this one, what it has used counts (`util_avg`), and not its estimate.
     fn packed(&self, cx: &Core, ask: Ask) -> Option<CpuId> {
         let Ask { p, prev, here, .. } = ask;
         let (now, most) = (cx.now(), u64::from(100 - self.places.vcpu_pack));

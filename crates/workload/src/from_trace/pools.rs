@@ -98,9 +98,8 @@ impl<'a> Play<'a> {
         while let Some(ix) = ready.pop() {
             while let Some(token) = Some(&self.walks[ix as usize]).filter(|walk| walk.alive).and_then(Walk::next) {
                 match token {
-                    Token::Block { waker: NOBODY, .. } | Token::Run(_) | Token::Set(_) | Token::Yield | Token::Exec => {
-                    }
-                    Token::Loop { .. } => {}
+                    Token::Block { waker: NOBODY, .. } | Token::Run(_) | Token::Set(_) => {}
+                    Token::Yield | Token::Exec | Token::Loop { .. } => {}
                     Token::Block { .. } => {
                         if self.posts[ix as usize] == 0 || self.stopped[ix as usize] {
                             break;
