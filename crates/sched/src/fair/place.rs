@@ -95,7 +95,7 @@ pub(super) struct Places {
     migration_cost: i64,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
-    /// `sched_vcpu_pack`: how much of a busy CPU a task that is put there leaves free, in per cent; 0 if it is off.
+    /// `sched_vcpu_pack`: half of how much of a busy CPU a task that is put there leaves free, in per cent; 0 is off.
     vcpu_pack: u32,
     tasks: Vec<Habits>,
     /// The overlap of each task with those that it wakes, in releases that count it.
@@ -222,13 +222,15 @@ impl Select<'_> {
     }
 
     /// A vendor's packing (`sched_vcpu_pack`): the last CPU, or that of the waker or parent, if one task runs there
-    /// alone and this one fits beside it. Of this one, what it has used counts (`util_avg`), and not its estimate.
+    /// alone and this one fits beside it: it leaves twice the tunable's part free. With the tunable at 15, which is all
+    /// that was seen, it took 70% and not 85%: of 26,000 wake-ups beside an idle CPU, 36 were on the other side of 716
+    /// of 1,024, by the larger of averages and estimates.
     fn packed(&self, cx: &Core, ask: Ask) -> Option<CpuId> {
         let Ask { p, prev, here, .. } = ask;
-        let (now, most) = (cx.now(), u64::from(100 - self.places.vcpu_pack));
+        let (now, most) = (cx.now(), u64::from(100_u32.saturating_sub(2 * self.places.vcpu_pack)));
         let fits = |cpu: CpuId| {
             let whole = self.capacity_of(cpu).1;
-            let comes = if cx.task(p).cpu == cpu { 0 } else { self.pelt.task_util(self.rqs, p, now) as u64 };
+            let comes = if cx.task(p).cpu == cpu { 0 } else { self.pelt.task_util_est(self.rqs, p, now) };
             (self.pelt.cpu_util_cfs(cpu, whole, now) + comes) * 100 < whole * most
         };
         let allowed = &cx.task(p).allowed;

@@ -36,14 +36,14 @@ pub const NEWIDLE_RATIO: Handle<u32> = Handle::number(
     "how many of 1024 newly idle CPUs balance at the start, with NI_RANDOM; 512 at boot, later what helped so far",
 );
 
-/// How much of a CPU stays free when tasks are packed, in per cent. No release has it: virtual machines of one vendor
-/// start their 6.18 with `sched_vcpu_pack=15`. What it does is known from recordings alone.
+/// Half of how much of a CPU stays free when tasks are packed, in per cent. No release has it: virtual machines of one
+/// vendor start their 6.18 with `sched_vcpu_pack=15`. What it does is known from recordings alone.
 pub const VCPU_PACK: Handle<u32> = Handle::number(
     "sched_vcpu_pack",
     Unit::Number,
     0,
-    (0, 99),
-    "a vendor's: a task is put onto a busy CPU, not an idle one, where it leaves this per cent of it free; 0 is off",
+    (0, 49),
+    "a vendor's: a task is put onto a busy CPU, not an idle one, where it leaves twice this per cent free; 0 is off",
 );
 
 /// The switch for energy-aware wake-up placement, which came with 5.0.
