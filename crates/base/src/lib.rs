@@ -3,6 +3,7 @@
 //!
 //! This crate depends on no other crate of the workspace and does no I/O.
 
+mod averages;
 mod computing;
 mod cost;
 mod cpulist;
@@ -19,6 +20,7 @@ mod system;
 mod target;
 mod visible;
 
+pub use averages::Averages;
 pub use computing::Computing;
 pub use cost::Cost;
 pub use cpulist::CpuList;

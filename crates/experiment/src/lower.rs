@@ -159,6 +159,7 @@ impl<'a> Lowering<'a> {
             user: task.user.unwrap_or(0),
             session: task.session.unwrap_or(0),
             cpu: settings::home(self.workload, task, self.machine),
+            averages: task.averages,
             computing: task.computing,
             ..TaskSpec::default()
         }
@@ -166,7 +167,7 @@ impl<'a> Lowering<'a> {
 
     /// What a fork of the task makes; its delay counts from the fork.
     fn template(&mut self, at: u32, task: &TaskDef, initial: &Setting, program: &[Op]) {
-        let mut spec = TaskSpec { cpu: None, ..self.spec(task, initial) };
+        let mut spec = TaskSpec { cpu: None, averages: None, ..self.spec(task, initial) };
         spec.program = program::after(task.delay, program);
         let at = at as usize;
         if self.load.templates.len() <= at {

@@ -1,5 +1,6 @@
 //! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
 
+mod before;
 mod memory;
 mod resched;
 mod speed;
@@ -13,7 +14,7 @@ use crate::inspect::Decision;
 use crate::program::Start;
 use crate::queue::{OwnTimers, Phase};
 use crate::task::{Task, TaskId, tid};
-use schedlab_base::{CpuId, Event, Looking, Nanos, Payload, Rng};
+use schedlab_base::{Averages, CpuId, Event, Looking, Nanos, Payload, Rng};
 use schedlab_machine::Machine;
 
 /// The number of one of the scheduler's timers. The scheduler chooses it; it should be small.
@@ -94,6 +95,8 @@ pub struct Core {
     /// Whether requests of the fair class to reschedule another CPU wait until that returns to user mode.
     pub(crate) lazy: bool,
     pub(crate) start: Start,
+    /// What tasks did before the load begins, in the order of the tasks.
+    pub(crate) averages: Vec<(TaskId, Averages)>,
     pub(crate) events: Vec<Event>,
     pub(crate) touched: Vec<CpuId>,
     pub(crate) timers: OwnTimers,
@@ -144,6 +147,7 @@ impl Core {
             jitter: None,
             lazy: false,
             start,
+            averages: Vec::new(),
             events: Vec::with_capacity(Self::BATCH + 64),
             touched: Vec::new(),
             timers: OwnTimers::default(),
@@ -162,38 +166,6 @@ impl Core {
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
-    }
-
-    /// Returns the number of ticks since the start (`jiffies`).
-    #[inline]
-    #[must_use]
-    pub fn jiffies(&self) -> u64 {
-        self.jiffies_at(self.now)
-    }
-
-    /// Returns the number of ticks until a time, its own tick included.
-    #[inline]
-    #[must_use]
-    pub fn jiffies_at(&self, time: Nanos) -> u64 {
-        if time < self.tick_first { 0 } else { (time - self.tick_first) / self.tick_period + 1 }
-    }
-
-    /// Returns the time between two ticks.
-    #[inline]
-    #[must_use]
-    pub fn tick_period(&self) -> Nanos {
-        self.tick_period
-    }
-
-    /// Returns the time of the `n`th tick. The first tick is `n` = 1; no tick is at time 0.
-    #[must_use]
-    pub fn tick_time(&self, n: u64) -> Nanos {
-        self.tick_first + n.saturating_sub(1).saturating_mul(self.tick_period)
-    }
-
-    /// Returns the time of the tick with which a timeout of this length ends if it begins now.
-    pub(crate) fn tick_after(&self, length: Nanos) -> Nanos {
-        self.tick_time(self.jiffies().saturating_add(length.div_ceil(self.tick_period).max(1)))
     }
 
     /// Returns the machine.

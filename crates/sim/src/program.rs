@@ -3,7 +3,7 @@
 //! Programs are created where workloads are read; the engine only executes them. All references are indices, which are
 //! checked when a [`Load`] is built, so that the engine does not have to look anything up.
 
-use schedlab_base::{Computing, CpuId, Nanos};
+use schedlab_base::{Averages, Computing, CpuId, Nanos};
 
 /// An amount of time, drawn at random at each execution if `sd` is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,6 +151,8 @@ pub struct TaskSpec {
     /// The CPU where it last ran before the load begins, with [`Start::Wake`]: it wakes up from there. If it starts at
     /// 0 it is runnable there, or asleep if it first sleeps or waits for a semaphore.
     pub cpu: Option<CpuId>,
+    /// What it did before the load begins, with [`Start::Wake`]; otherwise it is new.
+    pub averages: Option<Averages>,
     /// What it computes on a real kernel; the engine computes nothing.
     pub computing: Computing,
 }

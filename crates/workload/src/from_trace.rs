@@ -31,6 +31,7 @@ mod joins;
 mod life;
 mod messages;
 mod names;
+mod past;
 mod pools;
 mod report;
 mod sequence;

@@ -1,7 +1,7 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
 use crate::Recorded;
-use schedlab_base::{Computing, Nanos};
+use schedlab_base::{Averages, Computing, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -186,6 +186,8 @@ pub struct TaskDef {
     pub session: Option<u32>,
     /// `x-cpu`: where it last ran before the load begins; one that starts at 0 is runnable there.
     pub cpu: Option<u32>,
+    /// `x-averages`: what it did before the load begins.
+    pub averages: Option<Averages>,
     /// `x-work`: what it computes on a real kernel.
     pub computing: Computing,
 }
@@ -211,6 +213,7 @@ impl Default for TaskDef {
             user: None,
             session: None,
             cpu: None,
+            averages: None,
             computing: Computing::Loops,
         }
     }

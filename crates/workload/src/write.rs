@@ -7,7 +7,7 @@ use crate::{
     Props, Start, Step,
 };
 use crate::{NO_SESSION, TaskDef, TimerMode, Validation, Workload};
-use schedlab_base::{Computing, Nanos};
+use schedlab_base::{Averages, Computing, Nanos};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -163,6 +163,8 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     let session = task.session.map(|n| if n == NO_SESSION { -1 } else { i64::from(n) });
     put(&mut map, "x-session", session);
     put(&mut map, "x-cpu", task.cpu);
+    let averages = |of: Averages| json!({"runnable": of.runnable, "running": of.running});
+    put(&mut map, "x-averages", task.averages.map(averages));
     put(&mut map, "x-work", Some(task.computing).filter(|work| *work != Computing::Loops).map(Computing::word));
     props(&mut map, &task.props);
     match task.phases.as_slice() {

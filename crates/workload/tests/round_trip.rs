@@ -3,7 +3,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
-use schedlab_base::{Computing, CpuPlace, System};
+use schedlab_base::{Averages, Computing, CpuPlace, System};
 use schedlab_workload::{
     Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props,
     Recorded, Start, Step, TaskDef, TimerMode, Workload, parse, write,
@@ -164,8 +164,10 @@ fn body() -> impl Strategy<Value = (Option<u64>, Vec<Phase>)> {
 
 fn task() -> impl Strategy<Value = TaskDef> {
     let work = prop::sample::select(Computing::WORDS).prop_map(|(_, work)| work);
-    (1..9_u32, us(), us(), props(), body(), of(any::<u32>()), of(any::<u32>()), work).prop_map(
-        |(instances, delay, stagger, props, (loops, phases), user, session, work)| TaskDef {
+    let before = of((0..=Averages::ALWAYS, 0..=Averages::ALWAYS));
+    let before = before.prop_map(|both| both.map(|(a, b)| Averages { runnable: a.max(b), running: a.min(b) }));
+    (1..9_u32, us(), us(), props(), body(), of(any::<u32>()), of(any::<u32>()), (work, before)).prop_map(
+        |(instances, delay, stagger, props, (loops, phases), user, session, (work, averages))| TaskDef {
             computing: if props.memory.as_ref().is_some_and(|m| m.shared) { Computing::Loops } else { work },
             instances,
             delay,
@@ -175,6 +177,7 @@ fn task() -> impl Strategy<Value = TaskDef> {
             phases,
             user,
             session,
+            averages,
             ..TaskDef::default()
         },
     )

@@ -278,6 +278,8 @@ pub struct OfEntity {
     pub running: Average,
     /// Whether it is included in its queue's averages.
     pub attached: bool,
+    /// Whether it has a utilisation of its own: a task gets its first one when it is first enqueued.
+    pub begun: bool,
     /// Whether it is a task that was born in another class.
     pub born_elsewhere: bool,
 }

@@ -76,6 +76,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         self.pelt.util_est.grow(p);
         self.pelt.init_entity(e, true, cx.now());
+        if let Some(averages) = cx.averages(p) {
+            self.pelt.init_as_before(e, averages, cx.task(p).cpu, cx.now());
+        }
         let attributes = cx.task(p).attributes;
         let fair = attributes.prio() >= 100;
         if !fair {

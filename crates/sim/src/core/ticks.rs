@@ -1,4 +1,4 @@
-//! Ticks that are skipped, and accounted for later.
+//! When ticks are, and those that are skipped and accounted for later.
 
 use super::Core;
 use crate::queue::Phase;
@@ -33,6 +33,38 @@ impl Ticks {
 }
 
 impl Core {
+    /// Returns the number of ticks since the start (`jiffies`).
+    #[inline]
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        self.jiffies_at(self.now)
+    }
+
+    /// Returns the number of ticks until a time, its own tick included.
+    #[inline]
+    #[must_use]
+    pub fn jiffies_at(&self, time: Nanos) -> u64 {
+        if time < self.tick_first { 0 } else { (time - self.tick_first) / self.tick_period + 1 }
+    }
+
+    /// Returns the time between two ticks.
+    #[inline]
+    #[must_use]
+    pub fn tick_period(&self) -> Nanos {
+        self.tick_period
+    }
+
+    /// Returns the time of the `n`th tick. The first tick is `n` = 1; no tick is at time 0.
+    #[must_use]
+    pub fn tick_time(&self, n: u64) -> Nanos {
+        self.tick_first + n.saturating_sub(1).saturating_mul(self.tick_period)
+    }
+
+    /// Returns the time of the tick with which a timeout of this length ends if it begins now.
+    pub(crate) fn tick_after(&self, length: Nanos) -> Nanos {
+        self.tick_time(self.jiffies().saturating_add(length.div_ceil(self.tick_period).max(1)))
+    }
+
     /// Returns the ticks of a CPU that have passed without being accounted for. The caller must account for them now.
     #[inline]
     pub fn take_ticks(&mut self, cpu: CpuId) -> Option<Ticks> {

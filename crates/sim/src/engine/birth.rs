@@ -72,6 +72,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if refused {
             self.note_refusal(p);
         }
+        if let Some(averages) = spec.averages.filter(|_| parent.is_none()) {
+            self.cx.averages.push((p, averages));
+        }
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
         }

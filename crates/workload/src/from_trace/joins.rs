@@ -112,7 +112,8 @@ impl Track {
     pub(super) fn leaves(&mut self, ix: TaskIx, state: TaskState, now: Nanos) {
         self.burst_ends(ix, now);
         let at = self.moment();
-        let Task { family, work, .. } = &mut self.tasks[ix as usize];
+        let Task { family, work, past, .. } = &mut self.tasks[ix as usize];
+        past.rests(now);
         match state {
             TaskState::Dead | TaskState::Zombie => {
                 let last = family.told.filter(|told| told.at > family.awake && *work - told.work <= FAREWELL);

@@ -4,6 +4,7 @@ use super::cause::Wakes;
 use super::habits::Habit;
 use super::identity::Identity;
 use super::joins::Family;
+use super::past::Past;
 use super::sequence::{TaskIx, Token};
 use super::timeouts::Phases;
 use super::unseen::Receiver;
@@ -71,6 +72,7 @@ pub(super) struct Task {
     pub cut: bool,
     pub place: Place,
     pub prio: i16,
+    pub past: Past,
     pub moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
     pub asked: Option<(TaskIx, Context)>,
@@ -111,6 +113,7 @@ impl Task {
             cut: false,
             place,
             prio: 120,
+            past: Past::default(),
             moved: false,
             asked: None,
             sleeps: None,

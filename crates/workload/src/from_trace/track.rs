@@ -6,6 +6,7 @@ use super::habits::Silence;
 use super::identity::Identity;
 use super::joins::Families;
 use super::life::{Begin, Place, Task};
+use super::past::Past;
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
 use super::unseen::Fed;
@@ -93,7 +94,8 @@ impl Track {
             return None;
         }
         let identity = seat.identity.clone().unwrap_or_default();
-        self.tasks.push(Task { home: seat.cpu, ..Task::new(slot, seat.tid, identity, begin, place) });
+        let past = Past::of(self.start, begin);
+        self.tasks.push(Task { home: seat.cpu, past, ..Task::new(slot, seat.tid, identity, begin, place) });
         seat.ix
     }
 
@@ -119,6 +121,7 @@ impl Track {
         let ns = now - since;
         task.place = Place::Running { cpu, since: now };
         task.run = task.run.saturating_add(ns);
+        task.past.runs(since, now);
         task.burst = task.burst.saturating_add(ns);
         if let Some((_, run)) = task.identities.last_mut() {
             *run = run.saturating_add(ns);
@@ -203,6 +206,7 @@ impl Track {
         task.phases.add(now, context, self.tick);
         let (by, context) = believed((by, context), slept_for);
         let length = now.saturating_sub(since);
+        task.past.wakes(now);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
             Some(Place::Running { cpu, .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
                 self.charge(by, cpu, now);
@@ -275,6 +279,7 @@ impl Observer for Track {
                 self.charge(ix as TaskIx, cpu, end);
             }
             let task = &mut self.tasks[ix];
+            task.past.rests(end);
             task.goes_on = task.is_amid_work(self.start, end);
             task.asleep = match task.place {
                 Place::Dead => None,
@@ -392,6 +397,7 @@ impl Observer for Track {
         let task = &mut self.tasks[ix as usize];
         if let Place::Running { since, .. } = task.place {
             task.place = Place::Blocked { since, sure: false };
+            task.past.rests(since);
             task.receiver.vanishes();
         }
     }
@@ -407,7 +413,7 @@ impl Observer for Track {
             if fresh && wake.by.is_some() {
                 // It has slept since the start, until this one woke it.
                 let (asleep, task) = (Place::Blocked { since: self.start, sure: true }, &mut self.tasks[ix as usize]);
-                (task.begin, task.place) = (Begin::After(0), asleep);
+                (task.begin, task.place, task.past) = (Begin::After(0), asleep, Past::asleep(self.start));
             }
             self.is_at(task, wake.target);
             self.asked(ix, wake);
@@ -485,6 +491,7 @@ impl Observer for Track {
         let after = now - self.start;
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
         let Some(ix) = self.create(child, begin, Place::Ready) else { return };
+        self.tasks[ix as usize].past.is_born();
         if let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(by as usize) {
             self.charge(by, cpu, now);
             self.forks(by, ix);

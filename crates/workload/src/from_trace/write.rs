@@ -23,6 +23,19 @@ fn beginning(task: &Task) -> (Nanos, &[Token]) {
     }
 }
 
+/// How a task starts, in a trace of this length: its parent forks it, or it was there.
+fn start(task: &Task, delay: Nanos, kept: &[bool], span: Nanos) -> TaskDef {
+    match task.begin {
+        Begin::Forked { by, .. } if kept[by as usize] => TaskDef { instances: 0, ..TaskDef::default() },
+        _ => TaskDef {
+            delay: (delay + 500) / 1000 * 1000,
+            cpu: task.home,
+            averages: task.past.averages(span),
+            ..TaskDef::default()
+        },
+    }
+}
+
 /// The parent of a task that came to its end, where it was seen.
 fn parent_at_end(task: &Task) -> Option<TaskIx> {
     match task.begin {
@@ -76,15 +89,16 @@ impl ModelBuilder {
         let keys = &self.keys(kept);
         let semaphores = &semaphores(shared, keys);
         let sync = synced(tasks, semaphores);
-        let end = self.end(kept, keys, window.1 - window.0);
-        let global = end.global();
+        let span = window.1 - window.0;
+        let end = self.end(kept, keys, span);
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
         let taken = &self.track().taken;
-        let interrupts = taken.sources(window.1 - window.0);
+        let interrupts = taken.sources(span);
         report.interrupts_ns = taken.sum();
-        let mut workload = Workload { name: "model".to_owned(), global, recorded, interrupts, ..Workload::default() };
+        let mut workload =
+            Workload { name: "model".to_owned(), global: end.global(), recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
@@ -102,10 +116,7 @@ impl ModelBuilder {
             report.described += usize::from(longest(task).properties.policy.is_some());
             report.unsaid(task, &keys[ix]);
             let (delay, sequence) = beginning(task);
-            let (instances, delay, cpu) = match task.begin {
-                Begin::Forked { by, .. } if kept[by as usize] => (0, 0, None),
-                _ => (1, (delay + 500) / 1000 * 1000, task.home),
-            };
+            let start = start(task, delay, kept, span);
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
             let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
@@ -116,17 +127,7 @@ impl ModelBuilder {
                 phases.push(phase);
             }
             let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
-            workload.tasks.push(TaskDef {
-                name,
-                instances,
-                delay,
-                loops,
-                props,
-                phases,
-                session,
-                cpu,
-                ..TaskDef::default()
-            });
+            workload.tasks.push(TaskDef { name, loops, props, phases, session, ..start });
         }
         report.ends(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);

@@ -5,7 +5,7 @@ use crate::json::Json;
 use crate::place::{At, Field, Fields};
 use crate::plan::{Fault, Plan};
 use crate::{Memory, Phase, Policy, Props, TaskDef};
-use schedlab_base::{Computing, Error, Result};
+use schedlab_base::{Averages, Computing, Error, Result};
 
 /// The longest name of a task, in bytes. A trace takes names of up to 4096 bytes, the instance's number included.
 const MAX_NAME: usize = 255;
@@ -49,6 +49,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
         user: fields.read("x-user", Field::index)?,
         session: fields.read("x-session", session)?,
         cpu: fields.read("x-cpu", Field::index)?,
+        averages: fields.read("x-averages", averages)?,
         computing: fields.read("x-work", |f| f.word(Computing::WORDS))?.unwrap_or_default(),
     };
     if let (Some(field), Some(Memory { shared: true, .. })) = (fields.get("x-work"), &def.props.memory) {
@@ -118,6 +119,14 @@ fn read_phases(field: &Field, remarks: &mut Remarks) -> Result<Vec<Phase>> {
 }
 
 /// A session's number; -1 for a task that is in none.
+fn averages(field: &Field) -> Result<Averages> {
+    let fields = Fields::of(field.value, &field.at)?;
+    fields.only(&["runnable", "running"])?;
+    let runnable = fields.need("runnable")?.int_in(0..=i64::from(Averages::ALWAYS))?;
+    let running = fields.need("running")?.int_in(0..=runnable)?;
+    Ok(Averages { runnable: runnable as u32, running: running as u32 })
+}
+
 fn session(field: &Field) -> Result<u32> {
     if field.int()? == -1 { Ok(crate::NO_SESSION) } else { field.index() }
 }

@@ -4,7 +4,7 @@ use super::{Average, Loads, OfEntity, Pelt, SCALE};
 use crate::classes::ClassId;
 use crate::fair::entity::{EntityId, QueueId};
 use crate::fair::rqs::Runqueues;
-use schedlab_base::{CpuId, Nanos, v};
+use schedlab_base::{Averages, CpuId, Nanos, v};
 
 impl Pelt {
     /// Initialises the averages of a new entity: of a task as if it had always been runnable, of a group's from 4.3 on
@@ -19,6 +19,18 @@ impl Pelt {
         let runnable =
             if task || self.loads == Loads::Runnable { Average::of(1.0, 0.0, now) } else { Average::default() };
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
+    }
+
+    /// Initialises the averages of a task that was there before.
+    pub(in crate::fair) fn init_as_before(&mut self, e: EntityId, before: Averages, cpu: CpuId, now: Nanos) {
+        let share = |of: u32| f64::from(of) / f64::from(Averages::ALWAYS);
+        let whole = self.whole();
+        if let Some(of) = self.entities.get_mut(e as usize) {
+            let running = share(before.running) * self.capacities[cpu as usize] / SCALE;
+            of.runnable = Average::of(share(before.runnable).min(whole), 0.0, now);
+            of.running = Average::of(running, 0.0, now);
+            of.begun = true;
+        }
     }
 
     /// Notes that a new task is of another class.
@@ -43,7 +55,7 @@ impl Pelt {
         let whole = self.whole();
         let (time, now) = (now, self.clock(cpu, now));
         let attach = !self.entities[e as usize].attached;
-        let fresh = task && attach && self.entities[e as usize].running == Average::default();
+        let fresh = task && attach && !self.entities[e as usize].begun;
         if attach {
             self.rebase(e, time, now);
         }
@@ -86,7 +98,7 @@ impl Pelt {
         let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
         let of = &mut self.entities[e as usize];
         let util = if of.born_elsewhere { 0.0 } else { util };
-        of.running = Average::of(util / SCALE, 0.0, now);
+        (of.running, of.begun) = (Average::of(util / SCALE, 0.0, now), true);
         self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
     }
 
