@@ -34,6 +34,7 @@ mod names;
 mod past;
 mod pools;
 mod report;
+mod rounds;
 mod sequence;
 mod taken;
 #[cfg(test)]

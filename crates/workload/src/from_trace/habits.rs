@@ -18,11 +18,12 @@
 //! there, and a wait for the message stands in that turn or in a later one.
 
 use super::life::{Place, Task};
+use super::rounds::Regular;
 use super::sequence::{NOBODY, TaskIx};
 use super::track::Track;
 use super::unseen::Added;
 use schedlab_base::Nanos;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Of so many sleepers it is followed whether a task wakes them: the first ones.
 const MOST_SLEEPERS: usize = u32::BITS as usize;
@@ -41,16 +42,16 @@ const PERCENT_TOGETHER: usize = 10;
 const MOST_HELD: usize = 1 << 20;
 
 /// Some of the tasks that a task wakes: a bit for each.
-type Bits = u32;
+pub(super) type Bits = u32;
 
 /// A burst of a task that wakes others.
 #[derive(Clone, Copy, Debug)]
-struct Burst {
+pub(super) struct Burst {
     /// Who woke it.
     by: TaskIx,
     /// Its work at the beginning and at the end.
-    from: Nanos,
-    to: Nanos,
+    pub from: Nanos,
+    pub to: Nanos,
     /// The tasks that it woke, and those of the others that slept when it ended.
     woken: Bits,
     asleep: Bits,
@@ -58,14 +59,22 @@ struct Burst {
     hearers: (u32, u32),
 }
 
+#[cfg(test)]
+impl Burst {
+    /// A burst from here to there, of which nothing else is known.
+    pub fn of(from: Nanos, to: Nanos) -> Self {
+        Self { by: NOBODY, from, to, woken: 0, asleep: 0, hearers: (0, 0) }
+    }
+}
+
 /// Whom a task wakes in its bursts.
 #[derive(Debug)]
 pub(super) struct Habit {
     /// Whom, and in how many bursts.
-    sleepers: Vec<(TaskIx, u64)>,
+    pub sleepers: Vec<(TaskIx, u64)>,
     /// It wakes more than are followed.
     more: bool,
-    bursts: Vec<Burst>,
+    pub bursts: Vec<Burst>,
     /// The burst that is under way: the task's waker, the tasks that it has woken, and its work at the beginning and
     /// when it last woke one.
     by: TaskIx,
@@ -144,7 +153,7 @@ impl Habit {
     }
 
     /// Those of whom this is true, given who it is and in how many bursts woken.
-    fn those(&self, mut is: impl FnMut(TaskIx, u64) -> bool) -> Bits {
+    pub(super) fn those(&self, mut is: impl FnMut(TaskIx, u64) -> bool) -> Bits {
         let bit = |(bit, (task, times)): (usize, &(TaskIx, u64))| Bits::from(is(*task, *times)) << bit;
         self.sleepers.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
     }
@@ -154,8 +163,13 @@ impl Habit {
         self.sleepers.iter().enumerate().filter(move |(bit, _)| these >> bit & 1 == 1).map(|(_, sleeper)| *sleeper)
     }
 
+    /// Whether it woke this one in a burst.
+    fn woke_in(&self, burst: &Burst, sleeper: TaskIx) -> bool {
+        burst.woken & self.those(|task, _| task == sleeper) != 0
+    }
+
     /// Those that it does not wake by chance, as far as is known.
-    fn often(&self) -> Bits {
+    pub(super) fn often(&self) -> Bits {
         self.those(|_, times| times * RARELY >= self.waking)
     }
 
@@ -168,9 +182,9 @@ impl Habit {
         if one { all } else { 0 }
     }
 
-    /// Where in a burst it wakes others, on average.
-    fn usual(&self, from: Nanos, to: Nanos) -> Nanos {
-        from + (to - from) * (self.parts / self.waking.max(1)) / 1000
+    /// Where in a burst it wakes others, on average: the part, and of how many.
+    pub(super) fn part(&self) -> (u64, u64) {
+        (self.parts / self.waking.max(1), 1000)
     }
 }
 
@@ -182,7 +196,7 @@ fn rounds(bursts: &[Burst], begins: impl Fn(&Burst) -> bool + Copy) -> impl Iter
 }
 
 /// Whether one of these is woken in nearly all rounds in which it can be.
-fn wakes_one_of(bursts: &[Burst], these: Bits, begins: impl Fn(&Burst) -> bool + Copy) -> bool {
+pub(super) fn wakes_one_of(bursts: &[Burst], these: Bits, begins: impl Fn(&Burst) -> bool + Copy) -> bool {
     is_habit(rounds(bursts, begins).filter_map(|round| woke(round, these)))
 }
 
@@ -225,11 +239,11 @@ struct Heard {
 
 /// A task that may have got a message.
 #[derive(Clone, Copy, Debug)]
-struct Hearer {
+pub(super) struct Hearer {
     /// In which of its bursts.
-    burst: usize,
+    pub burst: usize,
     /// Its work by then.
-    so_far: Nanos,
+    pub so_far: Nanos,
 }
 
 /// Messages that may have been sent.
@@ -254,8 +268,11 @@ impl Track {
         let room = self.silence.bursts < MOST_HELD && self.silence.hearers.len() < MOST_HELD;
         if !habit.sleepers.is_empty() && !habit.more && room {
             let first = self.silence.hearers.len();
-            for (task, _) in habit.tasks(habit.often() & !burst.woken & !burst.asleep) {
-                self.hears(task, now);
+            for (task, _) in habit.tasks(habit.often() & !burst.asleep) {
+                let woken = habit.woke_in(&burst, task);
+                if !woken || self.tasks[task as usize].place == Place::Ready {
+                    self.hears(task, now);
+                }
             }
             burst.hearers = (first as u32, (self.silence.hearers.len() - first) as u32);
             habit.bursts.push(burst);
@@ -287,8 +304,9 @@ impl Track {
 }
 
 impl Silence {
-    /// Those of these tasks that were at work when a burst ended. What came when theirs was over was for another one.
-    fn hearers(&self, burst: &Burst, among: impl Fn(TaskIx) -> bool) -> impl Iterator<Item = Hearer> {
+    /// Those of these tasks that were awake when a burst ended, and went on working. What came when theirs was over was
+    /// for another one.
+    pub(super) fn hearers(&self, burst: &Burst, among: impl Fn(TaskIx) -> bool) -> impl Iterator<Item = Hearer> {
         let (first, count) = burst.hearers;
         let heard = move |hearer: &Hearer| {
             let Heard { task, end, .. } = self.heard[hearer.burst];
@@ -300,12 +318,12 @@ impl Silence {
 
 /// A message that came in a burst.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+pub(super) struct Message {
     /// How far the receiver was.
-    so_far: Nanos,
-    waker: TaskIx,
+    pub so_far: Nanos,
+    pub waker: TaskIx,
     /// How far the waker was.
-    from: Nanos,
+    pub from: Nanos,
 }
 
 /// The messages that were sent.
@@ -313,35 +331,67 @@ pub(super) struct Sent<'a> {
     heard: &'a [Heard],
     /// By the bursts in which they came.
     messages: Vec<Vec<Message>>,
+    regular: Vec<Regular>,
 }
 
 impl<'a> Sent<'a> {
-    pub(super) fn of(silence: &'a Silence, tasks: &[Task], causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Self {
-        let mut messages = messages(silence, tasks, causal);
+    pub(super) fn of(silence: &'a Silence, tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Self {
+        let mut messages = messages(silence, tasks, &mut causal);
         messages.iter_mut().for_each(|messages| messages.sort_by_key(|message| message.so_far));
-        Self { heard: &silence.heard, messages }
+        let regular = Regular::all(silence, tasks, &messages, causal);
+        Self { heard: &silence.heard, messages, regular }
+    }
+
+    /// All messages, given those that were found in other ways.
+    fn all(&self, added: &Added) -> Vec<Vec<Message>> {
+        let mut all = self.messages.clone();
+        let own: HashMap<(TaskIx, Nanos), usize> =
+            (0..).zip(self.heard).map(|(at, heard)| ((heard.task, heard.begin), at)).collect();
+        let own = |task: TaskIx, from: Nanos, to: Nanos| {
+            // A burst may be of no length: then another one begins there.
+            let at = own.get(&(task, from)).copied().filter(|at| self.heard[*at].end == Some(to));
+            at.into_iter().flat_map(|at| self.heard[at].cuts(&self.messages[at]))
+        };
+        for regular in &self.regular {
+            regular.missing(&added.waits(regular.waker), own).for_each(|(burst, message)| all[burst].push(message));
+        }
+        all.iter_mut().for_each(|messages| messages.sort_by_key(|message| message.so_far));
+        all
     }
 
     /// Adds them where none are known in a burst.
     pub(super) fn add_to(&self, added: &mut Added) {
-        for (Heard { task, begin, end }, messages) in std::iter::zip(self.heard, &self.messages) {
-            let Some(end) = end.filter(|_| !added.cut.contains(&(*task, *begin))) else { continue };
-            let pieces = messages.len() as u64 + 1;
-            for (piece, message) in (1..).zip(messages) {
-                let at = (begin + (end - begin) * piece / pieces).max(message.so_far);
-                added.message((message.waker, message.from), (*task, at));
+        let all = self.all(added);
+        for (heard, messages) in std::iter::zip(self.heard, &all) {
+            if !added.cut.contains(&(heard.task, heard.begin)) {
+                for (message, at) in std::iter::zip(messages, heard.cuts(messages)) {
+                    added.message((message.waker, message.from), (heard.task, at));
+                }
             }
         }
     }
 }
 
+impl Heard {
+    /// Where the task waits for each of these messages, which came in its burst: they cut it into equal pieces.
+    fn cuts(&self, messages: &[Message]) -> impl Iterator<Item = Nanos> {
+        let pieces = messages.len() as u64 + 1;
+        let lasts = self.end.map(|end| end - self.begin);
+        let cut = move |(piece, message): (u64, &Message)| {
+            lasts.map(|lasts| (self.begin + lasts * piece / pieces).max(message.so_far))
+        };
+        (1..).zip(messages).map_while(cut)
+    }
+}
+
 /// The messages that were sent, by the bursts in which they came.
-fn messages(silence: &Silence, tasks: &[Task], mut causal: impl FnMut(TaskIx, TaskIx) -> bool) -> Vec<Vec<Message>> {
+fn messages(silence: &Silence, tasks: &[Task], causal: &mut impl FnMut(TaskIx, TaskIx) -> bool) -> Vec<Vec<Message>> {
     let mut messages: Vec<Vec<Message>> = vec![Vec::new(); silence.heard.len()];
     for (waker, Task { habit, .. }) in (0..).zip(tasks) {
         let causes = habit.those(|task, _| causal(waker, task));
         let message = |burst: &Burst, hearer: Hearer| {
-            let from = habit.usual(burst.from, burst.to);
+            let (part, whole) = habit.part();
+            let from = burst.from + (burst.to - burst.from) * part / whole;
             (hearer.burst, Message { so_far: hearer.so_far, waker, from })
         };
         let one = habit.one_of(causes);

@@ -222,6 +222,17 @@ impl Added {
         self.tokens[task as usize].push((At::Work(at), Token::Block { length: 0, waker: SOMEBODY }));
     }
 
+    /// Where a task waits for messages that were added, in its work.
+    pub(super) fn waits(&self, task: TaskIx) -> Vec<Nanos> {
+        let wait = |(at, token): &(At, Token)| match (at, token) {
+            (At::Work(at), Token::Block { .. }) => Some(*at),
+            _ => None,
+        };
+        let mut waits: Vec<Nanos> = self.tokens[task as usize].iter().filter_map(wait).collect();
+        waits.sort_unstable();
+        waits
+    }
+
     /// A child tells its parent that it ends, when it is `from` in its work.
     pub(super) fn end(&mut self, child: TaskIx, from: Nanos, parent: TaskIx) {
         self.tokens[child as usize].push((At::Work(from), Token::End(parent)));
