@@ -85,7 +85,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tasks: None, min_run: 0, most_events: 500_000, pin: true }
+        Self { tasks: None, min_run: 0, most_events: 1_000_000, pin: true }
     }
 }
 
