@@ -67,6 +67,17 @@ class Task:
         """Whether all recordings under one kernel are on one side of all under the other."""
         return max(self.here) < min(self.there) or max(self.there) < min(self.here)
 
+    def again(self) -> list[bool]:
+        """Take each pair of recordings for a prediction by the others; say of those that change whether they agree."""
+        pairs = list(zip(self.here, self.there, strict=True))
+        agree = []
+        for n, (before, after) in enumerate(pairs):
+            rest = pairs[:n] + pairs[n + 1 :]
+            change = self.change([before], [after])
+            if rest and abs(change) > CHANGED:
+                agree.append(change * self.change([a for a, _ in rest], [b for _, b in rest]) > 0)
+        return agree
+
 
 @dataclass
 class Score:
@@ -83,6 +94,10 @@ class Score:
     #: Those of all tasks of which an answer says that the wait rises or falls, and the right ones of them.
     told: int
     told_right: int
+    #: How often a pair of recordings changes, and how often the other pairs have the same direction then: the tasks
+    #: themselves, recorded again, are no better a prediction.
+    again: int
+    again_right: int
     #: The errors of the sizes of the changes: the difference of the two changes, by the real one.
     sizes: list[float]
 
@@ -106,13 +121,15 @@ def score(tasks: Iterable[Task]) -> Score:
         sure_right=sum(task.is_sure for task in right),
         told=len(told),
         told_right=sum(task.is_right for task in told),
+        again=sum(len(task.again()) for task in tasks),
+        again_right=sum(sum(task.again()) for task in tasks),
         sizes=[abs(task.predicted - task.real) / abs(task.real) for task in changed],
     )
 
 
 def added(scores: Iterable[Score]) -> Score:
     """Add up the scores of some tasks."""
-    total = Score(0, 0, 0, 0, 0, 0, 0, [])
+    total = Score(0, 0, 0, 0, 0, 0, 0, 0, 0, [])
     for one in scores:
         add(total, one)
     return total
@@ -214,13 +231,23 @@ def part(some: int, of: int) -> str:
 def cells(one: Score) -> list[str]:
     """Format a score."""
     size = "-" if one.size is None else f"{one.size:.0%}"
-    parts = (one.right, one.changed), (one.sure_right, one.sure), (one.told_right, one.told)
-    return [f"{one.compared}", f"{one.changed}", *(part(some, of) for some, of in parts), size]
+    parts = (one.right, one.changed), (one.again_right, one.again)
+    more = (one.sure_right, one.sure), (one.told_right, one.told)
+    return [f"{one.compared}", f"{one.changed}", *(part(some, of) for some, of in parts + more), size]
 
 
 def table(scores: dict[tuple[str, str], Score]) -> str:
     """Format the scores, by the direction between the kernels and the load, as a Markdown table."""
-    heads = ["load", "tasks", "change", "direction right", "of those beyond scatter", "answers right", "size off by"]
+    heads = [
+        "load",
+        "tasks",
+        "change",
+        "direction right",
+        "reality again",
+        "beyond scatter",
+        "answers right",
+        "size off by",
+    ]
     lines = []
     for direction in dict.fromkeys(direction for direction, _ in scores):
         of = {load: one for (to, load), one in scores.items() if to == direction}
@@ -243,5 +270,11 @@ def table(scores: dict[tuple[str, str], Score]) -> str:
             f"Of {total.changed} tasks that change by more than {CHANGED:.0%}, the direction is right for {share:.0%}, "
             f"{directions} the bound of {DIRECTIONS:.0%}; the size of the change is off by {size:.0%} in the median, "
             f"{sizes} the bound of {SIZE:.0%}."
+        )
+    if total.again:
+        lines.append("")
+        lines.append(
+            f"The other recordings of the same load under the same two kernels have the direction of {total.again} changes "
+            f"right for {total.again_right / total.again:.0%}."
         )
     return "\n".join(lines).rstrip()

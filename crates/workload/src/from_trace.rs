@@ -118,6 +118,8 @@ pub struct ModelBuilder {
     recorded: Recorded,
     /// The process of the command that was recorded.
     command: Option<Tid>,
+    /// Whether soft interrupts mostly woke those to whom the task that they interrupted had sent something.
+    soft_irqs_are_sent: bool,
 }
 
 impl ModelBuilder {
@@ -159,6 +161,7 @@ impl ModelBuilder {
             groups: Groups::default(),
             facts: identity::Facts::of(meta),
             recorded: Recorded::of(meta),
+            soft_irqs_are_sent: false,
             command: meta.target.as_ref().filter(|t| t.command.is_some()).and_then(|t| t.processes.first().copied()),
         }
     }
@@ -180,6 +183,8 @@ impl ModelBuilder {
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
         let mut causes = self.settle(&kept);
+        self.soft_irqs_are_sent =
+            self.track().pairs.soft_irqs_are_sent(|waker, task| causes.hold(self.track(), waker, task));
         let pools = habits::pools(&self.track().tasks, |waker, task| causes.hold(self.track(), waker, task));
         let joins = Joins::of(&self.track().tasks, &kept);
         self.add_unseen(causes, &joins, options.most_events);

@@ -40,6 +40,16 @@ impl<const MOST: usize> Sample<MOST> {
         self.seen += 1;
     }
 
+    /// This sample and another one, each by how many numbers there were.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        let (fine, coarse) = if self.stride <= other.stride { (self, other) } else { (other, self) };
+        let thinned = fine.kept.iter().step_by((coarse.stride / fine.stride.max(1)).max(1) as usize);
+        let mut both = coarse.clone();
+        both.kept.extend(thinned);
+        both.seen += fine.seen;
+        both
+    }
+
     /// How many numbers there were.
     pub(super) fn seen(&self) -> u64 {
         self.seen
@@ -179,6 +189,16 @@ impl Pairs {
     /// Every waker and sleeper, with how often it woke it.
     pub(super) fn all(&self) -> impl Iterator<Item = (TaskIx, TaskIx, u64)> {
         self.0.iter().map(|((waker, sleeper), count)| (*waker, *sleeper, count.all))
+    }
+
+    /// Whether most of what soft interrupts woke while a task ran was woken by that task, if these are causal.
+    pub(super) fn soft_irqs_are_sent(&self, mut causal: impl FnMut(TaskIx, TaskIx) -> bool) -> bool {
+        let (mut sent, mut all) = (0, 0);
+        for ((waker, sleeper), count) in self.0.iter().filter(|(_, count)| count.soft > 0) {
+            all += count.soft;
+            sent += if causal(*waker, *sleeper) { count.soft } else { 0 };
+        }
+        sent * 2 > all
     }
 
     fn count(&self, waker: TaskIx, sleeper: TaskIx) -> Count {

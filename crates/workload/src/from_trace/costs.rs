@@ -35,6 +35,8 @@ struct Cpu {
 enum Origin {
     OtherCpu,
     Interrupt,
+    /// A soft interrupt, which came while the task ran, or which it raised itself by what it sent.
+    SoftIrq,
     RunningTask,
 }
 
@@ -60,6 +62,7 @@ pub(super) struct CostsSeen {
     from_idle_elsewhere: Times,
     from_other_cpu: Times,
     from_interrupt: Times,
+    from_soft_irq: Times,
     from_running_task: Times,
     from_tick: Times,
 }
@@ -95,11 +98,12 @@ impl CostsOf {
     #[must_use]
     pub fn found(&self) -> Vec<SeenCost> {
         let seen = &self.0.observer;
+        let from_interrupt = seen.from_interrupt.with(&seen.from_soft_irq);
         let samples = [
             ("idle_exit_ns", &seen.from_idle),
             ("remote_idle_exit_ns", &seen.from_idle_elsewhere),
             ("wakeup_to_switch_ns", &seen.from_other_cpu),
-            ("timer_to_switch_ns", &seen.from_interrupt),
+            ("timer_to_switch_ns", &from_interrupt),
             ("own_wakeup_to_switch_ns", &seen.from_running_task),
             ("tick_to_switch_ns", &seen.from_tick),
         ];
@@ -128,15 +132,18 @@ impl Sink for CostsOf {
 }
 
 impl CostsSeen {
-    /// The costs that enough wake-ups show, as they vary.
-    pub(super) fn seen(&self) -> SeenCosts {
+    /// The costs that enough wake-ups show, as they vary. `sent` says that what soft interrupts woke was mostly woken
+    /// by what the running task had sent: in the simulation that task wakes it.
+    pub(super) fn seen(&self, sent: bool) -> SeenCosts {
+        let none = Times::default();
+        let (timers, packets) = if sent { (&none, &self.from_soft_irq) } else { (&self.from_soft_irq, &none) };
         let cost = |sample: &Times| sample.cost().filter(|_| sample.seen() >= FEWEST);
         SeenCosts {
             idle_exit_ns: cost(&self.from_idle),
             remote_idle_exit_ns: cost(&self.from_idle_elsewhere),
             wakeup_to_switch_ns: cost(&self.from_other_cpu),
-            timer_to_switch_ns: cost(&self.from_interrupt),
-            own_wakeup_to_switch_ns: cost(&self.from_running_task),
+            timer_to_switch_ns: cost(&self.from_interrupt.with(timers)),
+            own_wakeup_to_switch_ns: cost(&self.from_running_task.with(packets)),
             tick_to_switch_ns: cost(&self.from_tick),
         }
     }
@@ -153,6 +160,7 @@ impl Observer for CostsSeen {
         let from = match context {
             _ if wake.cpu != wake.target => Some(Origin::OtherCpu),
             Context::Task => Some(Origin::RunningTask),
+            Context::SoftIrq if matches!(cpu.runs, Some(Some(_))) => Some(Origin::SoftIrq),
             Context::HardIrq | Context::SoftIrq => Some(Origin::Interrupt),
             Context::Unknown => (cpu.runs == Some(None)).then_some(Origin::Interrupt),
         };
@@ -188,12 +196,13 @@ impl Observer for CostsSeen {
         let Some(woken) = cpu.woken.take().filter(seen) else { return };
         let cost = delay.end.saturating_sub(woken.at);
         let sample = match (woken.ran, woken.from) {
-            (None, Origin::Interrupt) => &mut self.from_idle,
+            (None, Origin::Interrupt | Origin::SoftIrq) => &mut self.from_idle,
             // A task that woke it was on another CPU, even if this one did the rest, in an interrupt.
             (None, Origin::OtherCpu | Origin::RunningTask) => &mut self.from_idle_elsewhere,
             (Some(victim), _) if cpu.preempted != Some(victim) || victim == task || cost >= PROMPT => return,
             (Some(_), Origin::OtherCpu) => &mut self.from_other_cpu,
             (Some(_), Origin::Interrupt) => &mut self.from_interrupt,
+            (Some(_), Origin::SoftIrq) => &mut self.from_soft_irq,
             (Some(_), Origin::RunningTask) => &mut self.from_running_task,
         };
         sample.add(cost);
