@@ -274,7 +274,7 @@ def table(scores: dict[tuple[str, str], Score]) -> str:
     if total.again:
         lines.append("")
         lines.append(
-            f"The other recordings of the same load under the same two kernels have the direction of {total.again} changes "
-            f"right for {total.again_right / total.again:.0%}."
+            f"The other recordings of the same load under the same two kernels have the direction of {total.again} "
+            f"changes right for {total.again_right / total.again:.0%}."
         )
     return "\n".join(lines).rstrip()

@@ -78,6 +78,19 @@ def test_repeated_recordings_show_what_is_chance(across: ModuleType) -> None:
     assert (score.sure, score.sure_right) == (1, 1)
 
 
+def test_other_recordings_are_held_to_each_recording_as_predictions_are(across: ModuleType) -> None:
+    # +50%, -20% and +5%: the first is predicted to fall by the others, the second to rise, and the third is no change.
+    one = across.Task([1000.0], [100.0] * 3, [150.0, 80.0, 105.0], [1.0], [2.0])
+    assert one.again() == [False, False]
+    # +50% and +20%.
+    two = across.Task([1000.0], [100.0, 100.0], [150.0, 120.0], [1.0], [2.0])
+    assert two.again() == [True, True]
+    assert across.Task([1000.0], [100.0], [150.0], [1.0], [2.0]).again() == [], "there is no other one"
+    score = across.score([one, two])
+    assert (score.again, score.again_right) == (4, 2)
+    assert "direction of 4 changes right for 50%." in across.table({("a to b", "nice"): score})
+
+
 def test_tasks_that_are_alike_are_one(across: ModuleType) -> None:
     names = ["client-3", "kworker/0:1-events", "worker12", "rustc", "-1", "a--12"]
     assert [across.role(name) for name in names] == ["client", "kworker/*:*-events", "worker*", "rustc", "-*", "a"]
@@ -91,15 +104,39 @@ def test_tasks_that_are_alike_are_one(across: ModuleType) -> None:
 
 
 def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
-    right = across.Score(compared=5, changed=2, right=2, sure=1, sure_right=1, told=1, told_right=1, sizes=[0.1, 0.3])
-    none = across.Score(compared=3, changed=0, right=0, sure=0, sure_right=0, told=0, told_right=0, sizes=[])
+    right = across.Score(
+        compared=5,
+        changed=2,
+        right=2,
+        sure=1,
+        sure_right=1,
+        told=1,
+        told_right=1,
+        again=0,
+        again_right=0,
+        sizes=[0.1, 0.3],
+    )
+    none = across.Score(
+        compared=3, changed=0, right=0, sure=0, sure_right=0, told=0, told_right=0, again=0, again_right=0, sizes=[]
+    )
     text = across.table({("a to b", "nice"): right, ("b to a", "nice"): none})
     assert text.startswith("From a to b:\n")
-    assert "| nice | 5 | 2 | 2 of 2 | 1 of 1 | 1 of 1 | 20% |" in text
-    assert "| nice | 3 | 0 | - | - | - | - |" in text
+    assert "| nice | 5 | 2 | 2 of 2 | - | 1 of 1 | 1 of 1 | 20% |" in text
+    assert "| nice | 3 | 0 | - | - | - | - | - |" in text
     assert text.endswith(
         "Of 2 tasks that change by more than 10%, the direction is right for 100%, within the bound of 95%; "
         "the size of the change is off by 20% in the median, within the bound of 25%."
     )
-    wrong = across.Score(compared=5, changed=2, right=1, sure=1, sure_right=1, told=0, told_right=0, sizes=[0.1, 0.9])
+    wrong = across.Score(
+        compared=5,
+        changed=2,
+        right=1,
+        sure=1,
+        sure_right=1,
+        told=0,
+        told_right=0,
+        again=0,
+        again_right=0,
+        sizes=[0.1, 0.9],
+    )
     assert across.table({("a to b", "nice"): wrong}).count("beyond the bound") == 2

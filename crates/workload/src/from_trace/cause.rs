@@ -254,6 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn two_samples_together_weigh_as_much_as_there_were_numbers() {
+        let of = |numbers: u64, value: Nanos| {
+            let mut sample = Sample::<128>::default();
+            (0..numbers).for_each(|_| sample.add(value));
+            sample
+        };
+        let (few, many) = (of(100, 1), of(1000, 2));
+        for both in [few.with(&many), many.with(&few)] {
+            let ones = both.kept.iter().filter(|value| **value == 1).count();
+            assert_eq!((both.seen(), ones, both.kept.len()), (1100, 13, 138));
+        }
+        assert_eq!((few.with(&Sample::default()).kept, Sample::default().with(&few).seen()), (vec![1; 100], 100));
+    }
+
+    #[test]
     fn a_hog_that_a_timer_interrupts_is_no_cause() {
         let timed = wakes(100, |_| 1_000_000, |_| 1);
         assert!(!judge(&timed, 100, 0, 1.0));

@@ -101,6 +101,36 @@ fn an_idle_cpu_that_others_are_woken_onto_meanwhile_leaves_idle_as_it_would() {
 }
 
 #[test]
+fn what_packets_wake_costs_as_much_as_the_call_that_sends_them() {
+    // Two tasks that send packets to each other, of which a timer wakes one each time.
+    let mut s = Script::default();
+    s.wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    for round in 0..20 {
+        let t = 10 + round * 200;
+        for (first, second, t) in [(1, 2, t), (2, 1, t + 100)] {
+            s.wake_in(Context::SoftIrq, t, 0, first, second).switch(t + 9, 0, first, Runnable, second);
+            s.switch(t + 20, 0, second, Sleeping, first).switch(t + 30, 0, first, Sleeping, 0);
+            s.wake_in(Context::HardIrq, t + 80, 0, 0, second).switch(t + 80, 0, 0, Runnable, second);
+        }
+    }
+    let costs = |script: &Script| {
+        let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+        builder.events(&script.events);
+        let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+        (costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns)
+    };
+    assert_eq!(costs(&s), (None, Some(fixed(9))));
+    // A task that is always there when a timer wakes another one by a soft interrupt did not do that.
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        s.wake_in(Context::SoftIrq, t, 0, 1, 2).switch(t + 9, 0, 1, Runnable, 2).switch(t + 20, 0, 2, Sleeping, 1);
+    }
+    assert_eq!(costs(&s), (Some(fixed(9)), None));
+}
+
+#[test]
 fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
     let mut s = Script::default();
     s.switch(0, 0, 0, Runnable, 1);
