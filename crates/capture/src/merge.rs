@@ -94,14 +94,15 @@ impl Merge {
         self.restore.as_ref().is_some_and(Restore::is_on)
     }
 
-    /// Takes one page of a CPU and returns the time of its last record. A page that cannot be read counts as a loss of
-    /// an unknown number of events.
+    /// Takes one page of a CPU, whose last record so far is of the time `last`, and returns the time of its last record.
+    /// A page that cannot be read counts as a loss of an unknown number of events. What was lost before a page was lost
+    /// since that last record: from there on nobody knows what waits on the CPU, and others may take it from there.
     pub(crate) fn page(&mut self, cpu: CpuId, bytes: &[u8], last: Nanos) -> Nanos {
         let Ok(page) = self.layout.page(bytes) else {
             self.lose(cpu, last, 0);
             return last;
         };
-        let (mut last, mut lost) = (last, page.lost);
+        let (before, mut last, mut lost) = (last, last, page.lost);
         for record in page.records() {
             let Ok((time, raw)) = record else {
                 self.lose(cpu, last, 0);
@@ -109,7 +110,8 @@ impl Merge {
             };
             last = time;
             if let Some(count) = lost.take() {
-                self.lose(cpu, time, count);
+                let since = before.max(self.passed).max(*self.kept.start()).min(time);
+                self.lose(cpu, if before == 0 { time } else { since }, count);
             }
             let named = &mut self.named;
             let on_name = |name: &schedlab_base::NameRecord| {
@@ -434,5 +436,17 @@ mod tests {
         m.page(3, &[1, 2, 3], 10);
         assert_eq!(pass(&mut m, 100), ["10 name 5", "10 cpu3 lost 77", "10 cpu3", "10 cpu3 lost 0"]);
         assert_eq!((m.counts.lost, m.counts.gaps, m.counts.events, m.lost[&3]), (77, 2, 1, 77));
+    }
+
+    #[test]
+    fn a_loss_begins_with_the_last_event_before_it() {
+        let mut m = merge();
+        m.page(3, &page(&[10], 5, 0), 0);
+        m.page(1, &page(&[50], 5, 0), 0);
+        m.page(3, &page(&[90], 5, 3 << 30), 10);
+        assert_eq!(pass(&mut m, 60), ["10 name 5", "10 cpu3", "10 cpu3 lost 77", "50 cpu1"]);
+        // What was passed on already is not taken back.
+        m.page(3, &page(&[95], 5, 3 << 30), 20);
+        assert_eq!(pass(&mut m, 100), ["60 cpu3 lost 77", "90 cpu3", "95 cpu3"]);
     }
 }
