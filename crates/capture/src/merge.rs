@@ -94,7 +94,7 @@ impl Merge {
         self.restore.as_ref().is_some_and(Restore::is_on)
     }
 
-    /// Takes one page of a CPU, whose last record so far is of the time `last`, and returns the time of its last record.
+    /// Takes one page of a CPU, whose last record so far is of the time `last`; returns the time of its last record.
     /// A page that cannot be read counts as a loss of an unknown number of events. What was lost before a page was lost
     /// since that last record: from there on nobody knows what waits on the CPU, and others may take it from there.
     pub(crate) fn page(&mut self, cpu: CpuId, bytes: &[u8], last: Nanos) -> Nanos {
