@@ -1,11 +1,11 @@
 //! What a task did before the trace began: nobody saw it, and it is taken for the mirror image of what it did after
 //! that. A task whose rounds are all alike has the same averages either way; the load averages of the kernel (PELT)
-//! forget half in 32 ms, so that the first tenth of a second decides.
+//! forget half in 33 ms, so that the first tenth of a second decides.
 
 use super::life::Begin;
 use schedlab_base::{Averages, Nanos};
 
-/// In what time a load average forgets half: 32 periods of 1,024 us.
+/// In what time a load average forgets half: 32 periods of 1,048,576 ns.
 const HALF_LIFE: f64 = 32.0 * 1_048_576.0;
 
 /// The averages of a task, as they grow along the trace.
