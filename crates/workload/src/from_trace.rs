@@ -278,12 +278,15 @@ impl ModelBuilder {
             plain[waker as usize] && plain[task as usize] && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
+        let explained = sent.explained(&track.tasks, &unseen::counts(&track.fed, &track.tasks));
         let rooms = std::iter::successors(Some(4 * most_events), |room| Some(room / 2));
         let mut tried = Added::default();
         for room in rooms.take_while(|room| *room > most_events / 16).map(Some).chain([None]) {
             let mut added = Added::to(&track.tasks);
             if let Some(room) = room {
-                added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| causal(track, waker, task));
+                added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| {
+                    !explained[task as usize] && causal(track, waker, task)
+                });
                 sent.add_to(&mut added);
             }
             joins.add_to(&mut added);

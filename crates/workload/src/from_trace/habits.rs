@@ -342,6 +342,20 @@ impl<'a> Sent<'a> {
         Self { heard: &silence.heard, messages, regular }
     }
 
+    /// The tasks whose messages are those that habits tell of: the lengths of their bursts tell of no more than half as
+    /// many again. Where these tell of more, a task sends several in a burst.
+    pub(super) fn explained(&self, tasks: &[Task], by_lengths: &[u64]) -> Vec<bool> {
+        let mut by_habits = vec![0; tasks.len()];
+        for (heard, messages) in std::iter::zip(self.heard, self.all(&Added::to(tasks))) {
+            by_habits[heard.task as usize] += messages.len() as u64;
+        }
+        let explained = |((task, lengths), habits): ((&Task, &u64), u64)| {
+            let woken = task.wakes.all - task.wakes.by_nobody;
+            habits > 0 && 2 * (woken + lengths) <= 3 * (woken + habits)
+        };
+        std::iter::zip(tasks, by_lengths).zip(by_habits).map(explained).collect()
+    }
+
     /// All messages, given those that were found in other ways.
     fn all(&self, added: &Added) -> Vec<Vec<Message>> {
         let mut all = self.messages.clone();

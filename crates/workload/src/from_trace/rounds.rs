@@ -55,7 +55,8 @@ impl Regular {
         let Habit { bursts, .. } = &task.habit;
         let heard: Vec<(Burst, Hearer)> = bursts.iter().filter_map(heard).collect();
         let mut posts = posts(&task.sequence, sleeper);
-        let silent = heard.iter().flat_map(|(_, hearer)| &messages[hearer.burst]);
+        // A burst of the other one may have heard many.
+        let silent = heard.chunk_by(|(_, a), (_, b)| a.burst == b.burst).flat_map(|same| &messages[same[0].1.burst]);
         posts.extend(silent.filter(|message| message.waker == waker).map(|message| message.from));
         posts.sort_unstable();
         posts.dedup();

@@ -244,6 +244,23 @@ impl Added {
     }
 }
 
+/// How many more messages each task seems to have got than woke it, by the lengths of its bursts.
+pub(super) fn counts(fed: &[Fed], tasks: &[Task]) -> Vec<u64> {
+    let messages = messages::take(fed, tasks);
+    let mut counts = vec![0; tasks.len()];
+    for fed in fed {
+        if let Some(message) = messages[fed.task as usize] {
+            counts[fed.task as usize] += pieces(fed, message).saturating_sub(1);
+        }
+    }
+    counts
+}
+
+/// Into how many pieces a burst is cut if a message takes this long.
+fn pieces(fed: &Fed, message: Nanos) -> u64 {
+    ((fed.burst + message / 2) / message).min(MOST_PIECES)
+}
+
 /// The messages of bursts that are a multiple of the usual ones. They are at most `most` tokens: if need be, several
 /// messages are taken as one.
 pub(super) fn additions(
@@ -254,8 +271,7 @@ pub(super) fn additions(
 ) -> Added {
     let messages = messages::take(fed, tasks);
     let pieces = |fed: &Fed, at_once: u64| -> Option<u64> {
-        let message = messages[fed.task as usize]? * at_once;
-        Some(((fed.burst + message / 2) / message).min(MOST_PIECES)).filter(|pieces| *pieces > 1)
+        Some(pieces(fed, messages[fed.task as usize]? * at_once)).filter(|pieces| *pieces > 1)
     };
     let tokens = |at_once: u64| -> u64 {
         fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()

@@ -40,8 +40,8 @@ fn a_message_that_follows_a_task_s_own_is_not_waited_for_before_it() {
     let w = s.model(&Options::default()).unwrap().workload;
     let ping = "20 x run 10, post wake-pong-3, wait; 1 x run 10, post wake-pong-3, wait, run 10";
     assert_eq!(told(&w, "ping-2").join("; "), ping);
-    let pong = "20 x wait, run 10, post wake-ping-2; 1 x wait, run 5, post wake-ping-2, run 5";
-    assert_eq!(told(&w, "pong-3").join("; "), pong);
+    // It answers as always, when it has done its work.
+    assert_eq!(told(&w, "pong-3").join("; "), "21 x wait, run 10, post wake-ping-2");
     assert_eq!(stuck(&w), [""; 0]);
 }
 
