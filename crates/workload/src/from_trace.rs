@@ -118,6 +118,8 @@ pub struct ModelBuilder {
     recorded: Recorded,
     /// The process of the command that was recorded.
     command: Option<Tid>,
+    /// Whether the trace begins with a simulation, before which there was nothing.
+    from_nothing: bool,
     /// Whether soft interrupts mostly woke those to whom the task that they interrupted had sent something.
     soft_irqs_are_sent: bool,
 }
@@ -161,6 +163,7 @@ impl ModelBuilder {
             groups: Groups::default(),
             facts: identity::Facts::of(meta),
             recorded: Recorded::of(meta),
+            from_nothing: meta.source == "sim",
             soft_irqs_are_sent: false,
             command: meta.target.as_ref().filter(|t| t.command.is_some()).and_then(|t| t.processes.first().copied()),
         }

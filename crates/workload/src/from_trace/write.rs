@@ -116,7 +116,10 @@ impl ModelBuilder {
             report.described += usize::from(longest(task).properties.policy.is_some());
             report.unsaid(task, &keys[ix]);
             let (delay, sequence) = beginning(task);
-            let start = start(task, delay, kept, span);
+            let mut start = start(task, delay, kept, span);
+            if self.from_nothing && window.0 == 0 {
+                start.averages = None;
+            }
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
             let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
