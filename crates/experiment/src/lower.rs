@@ -159,7 +159,7 @@ impl<'a> Lowering<'a> {
             user: task.user.unwrap_or(0),
             session: task.session.unwrap_or(0),
             cpu: settings::home(self.workload, task, self.machine),
-            averages: task.averages,
+            averages: task.averages.filter(|_| self.workload.global.start == schedlab_workload::Start::Wake),
             computing: task.computing,
             ..TaskSpec::default()
         }

@@ -27,6 +27,14 @@ fn errors_in_the_document_name_line_key_and_fix() {
         ("[]".to_owned(), "w.json:1: is a list, but should be an object"),
         ("{\"tasks\": {}}".to_owned(), "w.json:1: tasks: no task starts; give one task at least"),
         (task("\"instance\": 0, \"run\": 1"), "w.json:1: tasks: no task starts"),
+        (
+            task("\"run\": 1,\n\"x-averages\": {\"runnable\": 5, \"running\": 6}"),
+            "w.json:3: tasks.t.x-averages.running: 6 is not in 0..5",
+        ),
+        (
+            task("\"run\": 1,\n\"x-averages\": {\"runnable\": 5}"),
+            "w.json:3: tasks.t.x-averages: \"running\" is missing",
+        ),
         (task("\"loop\": 1"), "w.json:1: tasks.t: has no events; give at least one of runtime, run, sleep"),
         (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": -2}}".to_owned(),
