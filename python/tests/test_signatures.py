@@ -134,7 +134,7 @@ def options(verb: str) -> dict[str, str]:
     for part in parts:
         if match := re.match(head, part):
             name = (match["option"] or match["argument"].split("|")[0].lower()).replace("-", "_")
-            default = re.search(r"\[default: (.*?)\]", part, flags=re.DOTALL)
+            default = re.search(r"\[default:\s(.*?)\]", part, flags=re.DOTALL)
             found[name] = " ".join(default[1].split()) if default else ""  # a long one is wrapped
     return found
 

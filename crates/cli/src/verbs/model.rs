@@ -51,7 +51,7 @@ pub struct ModelArgs {
     /// Leave out tasks that ran for less than this in total (1ms, 500us).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub min_run: Option<Nanos>,
-    /// Fold repeated cycles, more and more loosely, until the workload has at most N events.
+    /// Fold repeated cycles, more and more loosely, until there are at most N events.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub most_events: u32,
     /// Do not bind tasks to the CPUs that they may use (a smaller machine may lack them).
