@@ -113,6 +113,7 @@ def score(tasks: Iterable[Task]) -> Score:
     changed = [task for task in tasks if abs(task.real) > CHANGED]
     right = [task for task in changed if task.is_right]
     told = [task for task in tasks if any(task.told)]
+    again = [agrees for task in tasks for agrees in task.again()]
     return Score(
         compared=len(tasks),
         changed=len(changed),
@@ -121,8 +122,8 @@ def score(tasks: Iterable[Task]) -> Score:
         sure_right=sum(task.is_sure for task in right),
         told=len(told),
         told_right=sum(task.is_right for task in told),
-        again=sum(len(task.again()) for task in tasks),
-        again_right=sum(sum(task.again()) for task in tasks),
+        again=len(again),
+        again_right=sum(again),
         sizes=[abs(task.predicted - task.real) / abs(task.real) for task in changed],
     )
 

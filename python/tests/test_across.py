@@ -1,6 +1,7 @@
 """What a prediction for another kernel is held to (scripts/across.py), on small figures worked out by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,11 @@ def across(script: Callable[[str], ModuleType]) -> ModuleType:
 def row(tid: int, recorded: float, baseline: float, asked: float, verdict: str = "same") -> dict[str, Any]:
     wait = {"recorded": recorded, "baseline": baseline, "asked": asked, "verdict": verdict}
     return {"kind": "task", "tid": tid, "figures": {"wait_us": wait, "run_us": {"recorded": 1000.0}}}
+
+
+def figures(across: ModuleType, **some: int | list[float]) -> object:
+    """Give a score with some figures; the others are 0."""
+    return replace(across.added([]), **some)
 
 
 def task(tid: int, name: str, wait_us: float) -> dict[str, Any]:
@@ -104,21 +110,10 @@ def test_tasks_that_are_alike_are_one(across: ModuleType) -> None:
 
 
 def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
-    right = across.Score(
-        compared=5,
-        changed=2,
-        right=2,
-        sure=1,
-        sure_right=1,
-        told=1,
-        told_right=1,
-        again=0,
-        again_right=0,
-        sizes=[0.1, 0.3],
+    right = figures(
+        across, compared=5, changed=2, right=2, sure=1, sure_right=1, told=1, told_right=1, sizes=[0.1, 0.3]
     )
-    none = across.Score(
-        compared=3, changed=0, right=0, sure=0, sure_right=0, told=0, told_right=0, again=0, again_right=0, sizes=[]
-    )
+    none = figures(across, compared=3)
     text = across.table({("a to b", "nice"): right, ("b to a", "nice"): none})
     assert text.startswith("From a to b:\n")
     assert "| nice | 5 | 2 | 2 of 2 | - | 1 of 1 | 1 of 1 | 20% |" in text
@@ -127,16 +122,5 @@ def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
         "Of 2 tasks that change by more than 10%, the direction is right for 100%, within the bound of 95%; "
         "the size of the change is off by 20% in the median, within the bound of 25%."
     )
-    wrong = across.Score(
-        compared=5,
-        changed=2,
-        right=1,
-        sure=1,
-        sure_right=1,
-        told=0,
-        told_right=0,
-        again=0,
-        again_right=0,
-        sizes=[0.1, 0.9],
-    )
+    wrong = figures(across, compared=5, changed=2, right=1, sure=1, sure_right=1, sizes=[0.1, 0.9])
     assert across.table({("a to b", "nice"): wrong}).count("beyond the bound") == 2

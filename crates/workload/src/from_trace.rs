@@ -120,7 +120,7 @@ pub struct ModelBuilder {
     command: Option<Tid>,
     /// Whether the trace begins with a simulation, before which there was nothing.
     from_nothing: bool,
-    /// Whether soft interrupts mostly woke those to whom the task that they interrupted had sent something.
+    /// Whether a soft interrupt mostly woke a task to which the running one had sent something.
     soft_irqs_are_sent: bool,
 }
 
@@ -281,13 +281,14 @@ impl ModelBuilder {
             plain[waker as usize] && plain[task as usize] && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
-        let explained = sent.explained(&track.tasks, &unseen::counts(&track.fed, &track.tasks));
+        let take = messages::take(&track.fed, &track.tasks);
+        let explained = sent.explained(&track.tasks, &unseen::counts(&track.fed, &take));
         let rooms = std::iter::successors(Some(4 * most_events), |room| Some(room / 2));
         let mut tried = Added::default();
         for room in rooms.take_while(|room| *room > most_events / 16).map(Some).chain([None]) {
             let mut added = Added::to(&track.tasks);
             if let Some(room) = room {
-                added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| {
+                added = unseen::additions(&track.fed, &take, &track.tasks, room, |waker, task| {
                     !explained[task as usize] && causal(track, waker, task)
                 });
                 sent.add_to(&mut added);

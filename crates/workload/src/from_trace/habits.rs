@@ -42,7 +42,7 @@ const PERCENT_TOGETHER: usize = 10;
 const MOST_HELD: usize = 1 << 20;
 
 /// Some of the tasks that a task wakes: a bit for each.
-pub(super) type Bits = u32;
+type Bits = u32;
 
 /// A burst of a task that wakes others.
 #[derive(Clone, Copy, Debug)]
@@ -182,9 +182,20 @@ impl Habit {
         if one { all } else { 0 }
     }
 
-    /// Where in a burst it wakes others, on average: the part, and of how many.
-    pub(super) fn part(&self) -> (u64, u64) {
-        (self.parts / self.waking.max(1), 1000)
+    /// Where in a burst it wakes others, on average.
+    pub(super) fn part(&self) -> Fraction {
+        Fraction(self.parts / self.waking.max(1))
+    }
+}
+
+/// A part of a burst, in thousandths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fraction(pub u64);
+
+impl Fraction {
+    /// When a burst from here to there is so far.
+    pub(super) fn of(self, from: Nanos, to: Nanos) -> Nanos {
+        from + (to - from) * self.0 / 1000
     }
 }
 
@@ -332,6 +343,8 @@ pub(super) struct Sent<'a> {
     /// By the bursts in which they came.
     messages: Vec<Vec<Message>>,
     regular: Vec<Regular>,
+    /// Which burst begins there.
+    begin: HashMap<(TaskIx, Nanos), usize>,
 }
 
 impl<'a> Sent<'a> {
@@ -339,7 +352,8 @@ impl<'a> Sent<'a> {
         let mut messages = messages(silence, tasks, &mut causal);
         messages.iter_mut().for_each(|messages| messages.sort_by_key(|message| message.so_far));
         let regular = Regular::all(silence, tasks, &messages, causal);
-        Self { heard: &silence.heard, messages, regular }
+        let begin = (0..).zip(&silence.heard).map(|(at, heard)| ((heard.task, heard.begin), at)).collect();
+        Self { heard: &silence.heard, messages, regular, begin }
     }
 
     /// The tasks whose messages are those that habits tell of: the lengths of their bursts tell of no more than half as
@@ -359,11 +373,9 @@ impl<'a> Sent<'a> {
     /// All messages, given those that were found in other ways.
     fn all(&self, added: &Added) -> Vec<Vec<Message>> {
         let mut all = self.messages.clone();
-        let own: HashMap<(TaskIx, Nanos), usize> =
-            (0..).zip(self.heard).map(|(at, heard)| ((heard.task, heard.begin), at)).collect();
         let own = |task: TaskIx, from: Nanos, to: Nanos| {
             // A burst may be of no length: then another one begins there.
-            let at = own.get(&(task, from)).copied().filter(|at| self.heard[*at].end == Some(to));
+            let at = self.begin.get(&(task, from)).copied().filter(|at| self.heard[*at].end == Some(to));
             at.into_iter().flat_map(|at| self.heard[at].cuts(&self.messages[at]))
         };
         for regular in &self.regular {
@@ -404,8 +416,7 @@ fn messages(silence: &Silence, tasks: &[Task], causal: &mut impl FnMut(TaskIx, T
     for (waker, Task { habit, .. }) in (0..).zip(tasks) {
         let causes = habit.those(|task, _| causal(waker, task));
         let message = |burst: &Burst, hearer: Hearer| {
-            let (part, whole) = habit.part();
-            let from = burst.from + (burst.to - burst.from) * part / whole;
+            let from = habit.part().of(burst.from, burst.to);
             (hearer.burst, Message { so_far: hearer.so_far, waker, from })
         };
         let one = habit.one_of(causes);

@@ -7,7 +7,7 @@
 //! A reader of a pipe wakes its writer as well, but only when that found the pipe full: then few of its rounds have a
 //! message.
 
-use super::habits::{Burst, Habit, Hearer, Message, Silence, wakes_one_of};
+use super::habits::{Burst, Fraction, Habit, Hearer, Message, Silence, wakes_one_of};
 use super::life::Task;
 use super::sequence::{TaskIx, Token};
 use schedlab_base::Nanos;
@@ -24,7 +24,7 @@ pub(super) struct Regular {
     /// How many bursts it has.
     bursts: usize,
     /// At which part of a burst it sends its message.
-    part: (u64, u64),
+    part: Fraction,
     /// The bursts at whose end the other one was awake.
     heard: Vec<(Burst, Hearer)>,
 }
@@ -85,7 +85,7 @@ impl Regular {
             let pieces = std::iter::zip(begins, cuts.iter().copied().chain([burst.to]));
             let silent = pieces.filter(|(from, to)| within(&self.posts, *from, *to).is_empty());
             let message = |(from, to): (Nanos, Nanos)| {
-                let from = from + (to - from) * self.part.0 / self.part.1;
+                let from = self.part.of(from, to);
                 (hearer.burst, Message { so_far: hearer.so_far, waker: self.waker, from })
             };
             missing.extend(silent.map(message).take((cuts.len() + 1).saturating_sub(known)));
@@ -128,7 +128,7 @@ mod tests {
     /// cut there: when it sends them.
     fn missing(posts: Vec<Nanos>, cuts: &[Nanos]) -> Vec<Nanos> {
         let heard = vec![(Burst::of(1000, 1080), Hearer { burst: 7, so_far: 300 })];
-        let regular = Regular { waker: 1, posts, bursts: 20, part: (750, 1000), heard };
+        let regular = Regular { waker: 1, posts, bursts: 20, part: Fraction(750), heard };
         let found = regular.missing(cuts, |_, _, _| std::iter::empty());
         found
             .map(|(burst, message)| {

@@ -18,7 +18,6 @@
 use super::cause::Sample;
 use super::joins::told_at_last;
 use super::life::{Place, Task};
-use super::messages;
 use super::sequence::{SOMEBODY, TaskIx, Token};
 use super::track::Track;
 use schedlab_base::Nanos;
@@ -244,12 +243,12 @@ impl Added {
     }
 }
 
-/// How many more messages each task seems to have got than woke it, by the lengths of its bursts.
-pub(super) fn counts(fed: &[Fed], tasks: &[Task]) -> Vec<u64> {
-    let messages = messages::take(fed, tasks);
-    let mut counts = vec![0; tasks.len()];
+/// How many more messages each task seems to have got than woke it, by the lengths of its bursts and by the work that
+/// a message takes (see [`super::messages::take`]).
+pub(super) fn counts(fed: &[Fed], take: &[Option<Nanos>]) -> Vec<u64> {
+    let mut counts = vec![0; take.len()];
     for fed in fed {
-        if let Some(message) = messages[fed.task as usize] {
+        if let Some(message) = take[fed.task as usize] {
             counts[fed.task as usize] += pieces(fed, message).saturating_sub(1);
         }
     }
@@ -265,13 +264,13 @@ fn pieces(fed: &Fed, message: Nanos) -> u64 {
 /// messages are taken as one.
 pub(super) fn additions(
     fed: &[Fed],
+    take: &[Option<Nanos>],
     tasks: &[Task],
     most: usize,
     mut causal: impl FnMut(TaskIx, TaskIx) -> bool,
 ) -> Added {
-    let messages = messages::take(fed, tasks);
     let pieces = |fed: &Fed, at_once: u64| -> Option<u64> {
-        Some(pieces(fed, messages[fed.task as usize]? * at_once)).filter(|pieces| *pieces > 1)
+        Some(pieces(fed, take[fed.task as usize]? * at_once)).filter(|pieces| *pieces > 1)
     };
     let tokens = |at_once: u64| -> u64 {
         fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()
