@@ -21,6 +21,7 @@ mod newidle;
 pub mod owner;
 mod prepare;
 mod procfs;
+mod promotion;
 mod recorded;
 mod recorder;
 mod restore;

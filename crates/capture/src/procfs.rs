@@ -143,9 +143,19 @@ pub(crate) fn counts_as_the_kernel(proc: &Path) -> bool {
 
 /// Whether a process still runs. A zombie does not.
 pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
-    fs::read(proc.join(pid.to_string()).join("stat")).is_ok_and(|stat| {
+    has_state(proc, pid, |state| !matches!(state, "Z" | "X"))
+}
+
+/// Whether a task runs or waits for a CPU.
+pub(crate) fn is_runnable(proc: &Path, tid: Tid) -> bool {
+    has_state(proc, tid, |state| state == "R")
+}
+
+/// Whether a task exists and has such a state.
+fn has_state(proc: &Path, tid: Tid, such: impl Fn(&str) -> bool) -> bool {
+    fs::read(proc.join(tid.to_string()).join("stat")).is_ok_and(|stat| {
         let stat = String::from_utf8_lossy(&stat);
-        split_stat(&stat).is_some_and(|(_, mut fields)| !matches!(fields.next(), Some("Z" | "X")))
+        split_stat(&stat).is_some_and(|(_, mut fields)| fields.next().is_none_or(such))
     })
 }
 

@@ -71,6 +71,9 @@ pub struct Recorded {
     pub late: u64,
     /// Switches from idle tasks that this machine hides, which were restored.
     pub restored: u64,
+    /// The time from the start until the recorder was given real-time priority, because it got too little of a CPU to
+    /// empty the kernel's buffers.
+    pub promoted_ns: Option<Nanos>,
     /// The time from the start to the end.
     pub duration_ns: Nanos,
     /// The reason why it ended.

@@ -13,6 +13,7 @@ use crate::mask::Mask;
 use crate::merge::Merge;
 use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, enable_runtimes, follow, meta, page_layout};
 use crate::procfs;
+use crate::promotion::Promotion;
 use crate::recorded::{Ending, Output, Progress, Recorded};
 use crate::restore::Restore;
 use crate::sched_attr::SchedAttr;
@@ -156,6 +157,7 @@ impl Recorder {
         open: impl FnOnce(&Meta) -> Result<O>,
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
+        let promotion = Promotion::watch(&self.drain, &self.instance)?;
         let (mut start, found) = self.turn_on()?;
         if let Some(begun) = begin()? {
             start = begun;
@@ -197,6 +199,8 @@ impl Recorder {
             self.pass_on(&mut output);
         };
         let end = self.finish(&mut output)?;
+        let promoted_ns = promotion.since().map(|at| at.saturating_sub(start));
+        drop(promotion);
         let done = output.finish()?;
         let Self { instance, drain, signals, merge, .. } = self;
         drop(drain);
@@ -209,7 +213,7 @@ impl Recorder {
         });
         let crate::merge::Counts { events, lost, gaps, late, restored } = merge.counts;
         let duration_ns = end.saturating_sub(start);
-        Ok((done, Recorded { events, lost, gaps, late, restored, duration_ns, ending, command }))
+        Ok((done, Recorded { events, lost, gaps, late, restored, promoted_ns, duration_ns, ending, command }))
     }
 
     /// Turns recording on. Returns when it began, and the tasks that were there.

@@ -69,11 +69,20 @@ impl SchedAttr {
     /// # Errors
     ///
     /// The kernel refuses them: the caller lacks the right, or a value is out of its range.
-    pub fn set(mut self) -> io::Result<()> {
+    pub fn set(self) -> io::Result<()> {
+        self.set_of(0)
+    }
+
+    /// Gives these attributes to a thread; to the calling one if `tid` is 0.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SchedAttr::set`], and when the thread has ended.
+    pub fn set_of(mut self, tid: Tid) -> io::Result<()> {
         let clamps = self.flags & (Self::UTIL_CLAMP_MIN | Self::UTIL_CLAMP_MAX) != 0;
         self.size = if clamps { size_of::<Self>() as u32 } else { SIZE_VER0 };
         // SAFETY: the structure is live and its size is stated in it.
-        checked(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const self, 0) }).map(drop)
+        checked(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const self, 0) }).map(drop)
     }
 }
 

@@ -70,10 +70,29 @@ pub(crate) fn wait_readable(fds: impl Iterator<Item = RawFd>, timeout: Duration)
 
 /// The monotonic clock, which is the trace clock `mono`.
 pub(crate) fn monotonic() -> Nanos {
+    clock(libc::CLOCK_MONOTONIC).expect("this clock always exists")
+}
+
+/// The time of a clock.
+pub(crate) fn clock(clock: libc::clockid_t) -> io::Result<Nanos> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+    // SAFETY: the pointer is to a live timespec.
+    checked(libc::c_long::from(unsafe { libc::clock_gettime(clock, &raw mut time) }))?;
+    Ok(time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos)
+}
+
+/// The clock of the CPU time of the calling thread, which other threads of this process can read.
+pub(crate) fn clock_of_this_thread() -> Option<libc::clockid_t> {
+    let mut clock = 0;
+    // SAFETY: the pointer is to a live clock id, and this thread exists.
+    let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+    (failed == 0).then_some(clock)
+}
+
+/// The id of the calling thread.
+pub(crate) fn this_thread() -> Tid {
+    // SAFETY: the call takes no arguments and cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// The resolution of the coarse clocks, which advance with each tick.

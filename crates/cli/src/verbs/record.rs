@@ -49,8 +49,9 @@ pub struct Args {
     /// less if memory is scarce).
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
     buffer: Option<u64>,
-    /// Give the recorder this real-time priority (SCHED_FIFO, 1 to 99), so that a heavy load does not keep it from
-    /// emptying the kernel's buffers; the command does not inherit it. Without it, the recorder competes with the load.
+    /// Give the recorder this real-time priority (SCHED_FIFO, 1 to 99) from the start, so that no load keeps it from
+    /// emptying the kernel's buffers; the command does not inherit it. Without it, the recorder is an ordinary task and
+    /// gets priority 1 once it cannot keep up, because other tasks have the CPUs.
     #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u32).range(1..=99))]
     realtime: Option<u32>,
     /// Replace the trace if it exists, once the new one is complete.
@@ -133,6 +134,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
             "gaps": recorded.gaps,
             "late": recorded.late,
             "restored": recorded.restored,
+            "promoted_us": recorded.promoted_ns.map(|ns| ns as f64 / 1e3),
             "duration_us": recorded.duration_ns as f64 / 1e3,
             "bytes": written.bytes,
             "bytes_per_event": per_event,
@@ -145,7 +147,8 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     let lost = match (recorded.lost, recorded.gaps) {
         (0, 0) => "none lost".to_owned(),
         (lost, gaps) => {
-            format!("{} lost at {gaps} places, each marked; try --buffer 32M or --realtime 10", grouped(lost))
+            let or = if recorded.promoted_ns.is_some() { "" } else { " or --realtime 10" };
+            format!("{} lost at {gaps} places, each marked; try --buffer 32M{or}", grouped(lost))
         }
     };
     ui.note(format!(
@@ -159,6 +162,12 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     if recorded.restored > 0 {
         let restored = grouped(recorded.restored);
         ui.note(format!("this machine hides idle tasks; {restored} switches from them were restored from CPU times"));
+    }
+    if let Some(at) = recorded.promoted_ns {
+        let seconds = at as f64 / 1e9;
+        ui.note(format!(
+            "the load left the recorder too little of the CPUs: since {seconds:.3} s it ran before all ordinary tasks"
+        ));
     }
     nothing(recorded, only, ui);
     if recorded.ending == Ending::Processes {

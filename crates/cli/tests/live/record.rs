@@ -425,3 +425,24 @@ fn a_recorder_of_real_time_priority_hands_it_to_nobody() {
     let recorder = read_all(&file).unwrap().tasks.into_iter().find(|task| task.properties.rt_priority == Some(7));
     assert!(recorder.is_some_and(|task| task.properties.reset_on_fork), "the trace says so");
 }
+
+#[test]
+fn a_recorder_that_gets_no_cpu_comes_first() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (quiet, busy) = (dir.path().join("quiet.arrows"), dir.path().join("busy.arrows"));
+    let summary = json(&record(&quiet, &["--duration", "100ms"]));
+    assert!(summary["promoted_us"].is_null(), "there was little to record: {summary}");
+    // Each weighs nine times as much as the recorder, and they keep all CPUs busy with wake-ups.
+    let pairs = 8 * std::thread::available_parallelism().unwrap().get();
+    let script = format!("for i in $(seq {pairs}); do yes | cat > /dev/null & done; wait");
+    let load = ["--", "timeout", "1.5", "nice", "-n", "-10", "/bin/sh", "-c", script.as_str()];
+    let summary = json(&record(&busy, &load));
+    assert!(summary["promoted_us"].as_f64().is_some(), "{summary}");
+    // Beside the thread that watches over it, which comes first in any case.
+    let first = |file| {
+        let tasks = read_all(file).unwrap().tasks.into_iter().filter(|task| task.properties.rt_priority == Some(1));
+        tasks.map(|task| task.tid).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((first(&quiet), first(&busy)), (1, 2), "the trace says who comes first");
+}
