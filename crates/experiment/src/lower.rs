@@ -94,11 +94,7 @@ impl<'a> Lowering<'a> {
             if let Some(template) = template {
                 self.template(template, task, &initial, &program);
             }
-            let first = self.load.nr_tasks() as u32;
             self.instances(task, &initial, program)?;
-            if workload.global.until.as_ref() == Some(&task.name) {
-                self.load.until = first..first + task.instances;
-            }
         }
         self.load.inherits = workload.global.pi_enabled;
         self.load.hotplug = settings::hotplug(workload, self.machine)?;
@@ -161,6 +157,7 @@ impl<'a> Lowering<'a> {
             cpu: settings::home(self.workload, task, self.machine),
             averages: task.averages.filter(|_| self.workload.global.start == schedlab_workload::Start::Wake),
             computing: task.computing,
+            awaited: self.workload.global.until.as_ref() == Some(&task.name),
             ..TaskSpec::default()
         }
     }

@@ -129,8 +129,10 @@ pub(crate) struct Engine<'a, S> {
     active: u32,
     /// The number of tasks that have ended.
     ended: u32,
-    /// The number of tasks that the run still waits for ([`Load::until`]).
+    /// The number of tasks that are awaited ([`crate::program::TaskSpec::awaited`]) and have not ended.
     awaited: u32,
+    /// All tasks that were awaited have ended, before the time was over.
+    over: bool,
     /// No instant from here on is simulated.
     end: Nanos,
     /// How often each template was forked, for task names.
@@ -189,7 +191,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             sink,
             active: 0,
             ended: 0,
-            awaited: load.until.len() as u32,
+            awaited: 0,
+            over: false,
             end: options.duration.unwrap_or(Nanos::MAX),
             forked: vec![0; load.templates.len()],
             homes: Homes::new(machine),
@@ -267,8 +270,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.flush();
         self.hand_over_decisions();
         // The last instant of a run that is over sooner is that of the last exit.
-        let over = self.awaited == 0 && !self.load.until.is_empty();
-        let end = self.options.duration.filter(|_| !over).unwrap_or(self.cx.now);
+        let end = self.options.duration.filter(|_| !self.over).unwrap_or(self.cx.now);
         let affinity_notes = self.affinities.texts();
         Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, affinity_notes, tunables: self.sched.tunables() })
     }

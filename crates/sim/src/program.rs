@@ -155,6 +155,8 @@ pub struct TaskSpec {
     pub averages: Option<Averages>,
     /// What it computes on a real kernel; the engine computes nothing.
     pub computing: Computing,
+    /// The run is over when all tasks that are awaited, forked ones included, have ended, if there were any.
+    pub awaited: bool,
 }
 
 impl TaskSpec {
@@ -314,8 +316,6 @@ pub struct Load {
     pub hotplug: Vec<Hotplug>,
     /// What takes time from CPUs without a task.
     pub interrupts: Vec<InterruptSpec>,
-    /// The run is over when all of these have ended (numbers of tasks), unless there are none.
-    pub until: std::ops::Range<u32>,
 }
 
 impl Load {

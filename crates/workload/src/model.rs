@@ -198,6 +198,13 @@ impl TaskDef {
     pub fn start_of(&self, n: u32) -> Nanos {
         self.delay.saturating_add(self.stagger.saturating_mul(n.into()))
     }
+
+    /// Whether it forks the task of this key.
+    #[must_use]
+    pub fn forks(&self, key: &str) -> bool {
+        let mut events = self.phases.iter().flat_map(|phase| &phase.events);
+        events.any(|step| matches!(&step.what, Action::Fork(child) if child == key))
+    }
 }
 
 impl Default for TaskDef {

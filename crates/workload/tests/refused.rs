@@ -49,10 +49,10 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "w.json:2: global.x-until: there is no task \"shel\"; did you mean \"shell\"?",
         ),
         (
-            "{\"tasks\": {\"t\": {\"fork\": \"c\"}, \"c\": {\"instance\": 0, \"run\": 1}},\n\
+            "{\"tasks\": {\"t\": {\"run\": 1}, \"c\": {\"instance\": 0, \"run\": 1}},\n\
              \"global\": {\"x-until\": \"c\"}}"
                 .to_owned(),
-            "w.json:2: global.x-until: \"c\" has no instance of its own, so that it never ends",
+            "w.json:2: global.x-until: \"c\" has no instance and no task forks it, so that it never ends",
         ),
         (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),

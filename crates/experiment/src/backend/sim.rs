@@ -173,4 +173,16 @@ mod tests {
         assert_eq!(span, None);
         assert_eq!(end(r#""x-until": "awaited""#, 2).0, 2 * SECOND);
     }
+
+    #[test]
+    fn a_run_is_over_when_the_awaited_task_was_forked_and_has_ended() {
+        const SECOND: Nanos = 1_000_000_000;
+        let workload = r#"{"global": {"x-until": "awaited"}, "tasks": {
+            "first": {"loop": 2, "sleep": 1000000, "fork": "awaited"},
+            "awaited": {"instance": 0, "loop": 1, "sleep": 1500000},
+            "endless": {"loop": -1, "run": 1000}}}"#;
+        // The first lives from 1 s to 2.5 s, the second from 2 s to 3.5 s.
+        let over = Sim.run(&request(workload, Some(9 * SECOND)), &mut Nowhere).unwrap().end;
+        assert!((7 * SECOND / 2..4 * SECOND).contains(&over), "{over}");
+    }
 }

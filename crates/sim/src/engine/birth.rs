@@ -65,6 +65,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         let affinity = if refused { CpuSet::ALL } else { requested };
         self.processes.push(Process::new(spec, copy, affinity, self.cx.now));
+        self.awaited += u32::from(spec.awaited);
         // A name must be recorded before the first event that refers to it.
         self.trace_name(p);
         self.trace_affinity(p);

@@ -433,10 +433,10 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Dead);
         self.schedule(cpu);
         self.sched.task_dead(&mut self.cx, p);
-        if self.load.until.contains(&p) {
+        if self.processes[p as usize].spec.awaited {
             self.awaited -= 1;
             if self.awaited == 0 {
-                self.end = self.cx.now + 1;
+                (self.over, self.end) = (true, self.cx.now + 1);
             }
         }
     }

@@ -164,11 +164,7 @@ impl ModelBuilder {
         let ended = |task: &Task| Some(task.tid) == self.command && task.place == Place::Dead;
         match tasks().find(|(_, (task, _))| ended(task)) {
             None => End::Time(span.max(1)),
-            Some((ix, (Task { begin: Begin::After(_), .. }, _))) => {
-                End::Command(keys[ix].clone(), span.saturating_mul(MOST_TIMES).max(1))
-            }
-            // The run cannot wait for a task that another has to fork.
-            Some(_) => End::Work,
+            Some((ix, _)) => End::Command(keys[ix].clone(), span.saturating_mul(MOST_TIMES).max(1)),
         }
     }
 

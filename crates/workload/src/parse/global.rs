@@ -47,10 +47,10 @@ pub(super) fn until(fields: &Fields, tasks: &[TaskDef]) -> Result<Option<String>
     fields.read("x-until", |field| {
         let name = field.text()?;
         match tasks.iter().find(|task| task.name == name) {
-            Some(task) if task.instances > 0 => Ok(name.to_owned()),
+            Some(task) if task.instances > 0 || tasks.iter().any(|parent| parent.forks(name)) => Ok(name.to_owned()),
             Some(_) => Err(field
                 .at
-                .error(format!("\"{name}\" has no instance of its own, so that it never ends"))
+                .error(format!("\"{name}\" has no instance and no task forks it, so that it never ends"))
                 .mend("name a task that starts")),
             None => {
                 let error = field.at.error(format!("there is no task \"{name}\""));

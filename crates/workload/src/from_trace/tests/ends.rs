@@ -66,6 +66,20 @@ fn beside_a_command_that_ended_work_goes_on_until_it_has_ended() {
     assert_eq!((workload.global.duration, workload.global.until), (Some(1_000_000 * US), None));
 }
 
+/// A command is forked by its recorder, or by a shell.
+#[test]
+fn the_run_waits_for_a_command_that_was_forked() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "recorder").switch(0, 0, 0, Runnable, 1).switch(0, 1, 0, Runnable, 2);
+    s.at(5_000, 1, Payload::Fork { parent: 2, child: 9 }).name(9, "command").wake(5_000, 1, 2, 9);
+    s.switch(6_000, 1, 2, Sleeping, 9).switch(990_000, 1, 9, Dead, 0);
+    let target = Target { command: Some("make".to_owned()), processes: vec![9], threads: vec![9] };
+    let Model { workload, .. } = modelled(&s, Some(target));
+    let until = workload.global.until.as_deref().expect("the hog never ends");
+    let command = workload.tasks.iter().find(|task| task.name == until).unwrap();
+    assert!(command.instances == 0 && workload.tasks.iter().any(|task| task.forks(until)));
+}
+
 #[test]
 fn work_that_ended_is_what_it_was() {
     let mut s = hog_beside_others(true);
