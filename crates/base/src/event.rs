@@ -258,6 +258,9 @@ pub enum Payload {
     Frequency { target: CpuId, khz: u32 },
     /// The task, which leaves the CPU with the next switch there, goes to sleep for this.
     Sleeps { tid: Tid, why: Sleep },
+    /// A signal that the task does not handle ends it (`signal_deliver`); its exit follows. SIGKILL (9) stands for any
+    /// that somebody else sent and that dumps no core.
+    Killed { tid: Tid, signal: u16 },
 }
 
 /// One event: its time, its CPU and what happened.

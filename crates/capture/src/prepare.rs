@@ -83,7 +83,7 @@ pub(crate) fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Res
 }
 
 /// Enables the events, those of interrupts and frequencies if asked for, and returns their formats. Events that only
-/// carry names may be absent, and so may those that are asked for.
+/// carry names or signals may be absent, and so may those that are asked for.
 pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = changes::EVENTS.map(|(system, name)| (system, name, false));
@@ -93,6 +93,13 @@ pub(crate) fn enable_events(instance: &Instance, options: &Options) -> Result<Ve
     let asked = asked.map(|(system, name)| (system, name, false));
     for (system, name, needed) in sched.into_iter().chain(names).chain(asked) {
         if needed || has_event(instance, system, name) {
+            formats.push(enable(instance, system, name)?);
+        }
+    }
+    // Signals that are handled, and a parent's for each child that ends, would only fill the buffers.
+    for ((system, name), filter) in std::iter::zip(Decoder::SIGNALS, ["sig != 17", "sa_handler == 0 && sig != 17"]) {
+        if has_event(instance, system, name) {
+            instance.write(&format!("events/{system}/{name}/filter"), filter)?;
             formats.push(enable(instance, system, name)?);
         }
     }

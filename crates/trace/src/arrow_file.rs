@@ -24,7 +24,7 @@ pub use writer::{Summary, Writer};
 
 /// The version of the format, `major.minor`, kept in the schema's metadata. A new minor version adds columns or kinds
 /// of event, which an older reader skips. A reader refuses a newer major version.
-pub(crate) const VERSION: &str = "1.8";
+pub(crate) const VERSION: &str = "1.9";
 
 /// The key of the schema's metadata that holds [`VERSION`].
 pub(crate) const VERSION_KEY: &str = "schedlab.version";

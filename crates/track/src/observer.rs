@@ -232,6 +232,8 @@ facts! {$
     fn interrupted(cpu: CpuId, what: (Interrupt, u16), took: Nanos, now: Nanos);
     /// The task is about to leave its CPU, to sleep for this.
     fn sleeps(task: Slot, why: Sleep);
+    /// A signal that the task does not handle ends it; its exit follows.
+    fn killed(task: Slot, signal: u16);
 }
 
 /// An observer that ignores all facts.

@@ -389,4 +389,10 @@ impl<O: Observer> Observer for Selected<O> {
             self.inner.sleeps(task, why);
         }
     }
+
+    fn killed(&mut self, task: Slot, signal: u16) {
+        if self.tells(task) {
+            self.inner.killed(task, signal);
+        }
+    }
 }

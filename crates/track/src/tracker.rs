@@ -169,6 +169,11 @@ impl Tracker {
                     observer.sleeps(slot, why);
                 }
             }
+            Payload::Killed { tid, signal } => {
+                if let Some(slot) = self.task(tid, observer) {
+                    observer.killed(slot, signal);
+                }
+            }
             Payload::Queue { .. } | Payload::Frequency { .. } => {}
         }
         self.cpus[cpu as usize].last_event = now;

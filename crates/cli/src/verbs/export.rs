@@ -167,6 +167,7 @@ fn row(what: &Payload) -> Row<'static> {
             ..Row::default()
         },
         Payload::Sleeps { tid, why } => Row { why: Some(why.name()), ..about("sleeps", tid) },
+        Payload::Killed { tid, signal } => Row { number: Some(signal), ..about("killed", tid) },
     }
 }
 

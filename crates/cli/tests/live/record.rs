@@ -411,6 +411,27 @@ fn what_tasks_sleep_for_is_recorded_and_summed() {
 }
 
 #[test]
+fn a_task_that_a_signal_ends_is_recorded_with_it() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    let script = "sleep 9 & sleep 0.05; kill $!; (trap 'exit 0' TERM; while :; do :; done) & sleep 0.1; kill $!; wait; \
+                  yes | head -n 1";
+    json(&record(&file, &["--", "/bin/sh", "-c", script]));
+    let trace = read_all(&file).unwrap();
+    let named: BTreeMap<i32, String> = trace.names.iter().map(|name| (name.tid, name.comm.clone())).collect();
+    let killed = trace.events.iter().filter_map(|event| match event.what {
+        Payload::Killed { tid, signal } => Some((tid, signal)),
+        _ => None,
+    });
+    // The shell that handles the signal ends by itself.
+    let ours: Vec<_> = killed.filter(|(tid, _)| ["sh", "sleep", "yes"].contains(&named[tid].as_str())).collect();
+    assert_eq!(ours.iter().map(|(_, signal)| *signal).collect::<Vec<_>>(), [9, 13], "{ours:?}");
+    let exits = count(&trace, |what| matches!(what, Payload::Exit { tid, .. } if *tid == ours[0].0));
+    assert_eq!(exits, 1);
+}
+
+#[test]
 fn a_recorder_of_real_time_priority_hands_it_to_nobody() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();

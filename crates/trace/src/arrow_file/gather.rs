@@ -63,8 +63,10 @@ pub(super) struct Gather {
     reasons: Vec<(usize, &'static str)>,
     queues: Vec<(usize, u32, u64)>,
     pages: Vec<(usize, PageMove)>,
-    /// The numbers of interrupts, and how long they took.
-    interrupts: Vec<(usize, u16, Nanos)>,
+    /// The numbers of interrupts and signals.
+    numbers: Vec<(usize, u16)>,
+    /// How long interrupts took.
+    took: Vec<(usize, Nanos)>,
 }
 
 /// What a row about moved pages holds: the process, the two nodes and the number of pages.
@@ -165,7 +167,8 @@ impl Gather {
             reasons: Vec::new(),
             queues: Vec::new(),
             pages: Vec::new(),
-            interrupts: Vec::new(),
+            numbers: Vec::new(),
+            took: Vec::new(),
         }
     }
 
@@ -191,9 +194,11 @@ impl Gather {
             }
             Payload::Interrupt { kind, number, took } => {
                 self.reasons.push((self.len(), kind.name()));
-                self.interrupts.push((self.len(), number, took));
+                self.numbers.push((self.len(), number));
+                self.took.push((self.len(), took));
             }
             Payload::Sleeps { why, .. } => self.reasons.push((self.len(), why.name())),
+            Payload::Killed { signal, .. } => self.numbers.push((self.len(), signal)),
             _ => {}
         }
         let (kind, row) = row_of(&event.what);
@@ -249,7 +254,7 @@ impl Gather {
         let known = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| rows.context[at] > 0));
         let contexts = rows.context.iter().map(|context| context.saturating_sub(1)).collect();
         let properties = std::mem::take(&mut self.properties);
-        let interrupts = std::mem::take(&mut self.interrupts);
+        let (numbers, took) = (std::mem::take(&mut self.numbers), std::mem::take(&mut self.took));
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
             Arc::new(UInt16Array::new(rows.cpu.into(), None)),
@@ -275,8 +280,8 @@ impl Gather {
             pages,
             dictionary(contexts, Some(known), &self.contexts),
             sparse_text(len, properties.iter().map(|(at, text)| (*at, text.as_str()))),
-            Arc::new(sparse::<UInt16Type>(len, interrupts.iter().map(|(at, number, _)| (*at, *number)))),
-            Arc::new(sparse::<UInt64Type>(len, interrupts.iter().map(|(at, _, took)| (*at, *took)))),
+            Arc::new(sparse::<UInt16Type>(len, numbers.into_iter())),
+            Arc::new(sparse::<UInt64Type>(len, took.into_iter())),
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
@@ -369,6 +374,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Interrupt { .. } => (Kind::Interrupt, none),
         Payload::Frequency { target, .. } => (Kind::Frequency, Row { target_cpu: target, ..none }),
         Payload::Sleeps { tid, .. } => (Kind::Sleeps, Row { tid, ..none }),
+        Payload::Killed { tid, .. } => (Kind::Killed, Row { tid, ..none }),
         Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }
 }

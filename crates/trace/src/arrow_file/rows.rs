@@ -219,6 +219,7 @@ impl Rows {
                 let payload = match kind {
                     Kind::Interrupt => self.interrupt(view, row)?,
                     Kind::Sleeps => self.sleeps(view, row)?,
+                    Kind::Killed => Some(killed(view, row)?),
                     kind => view.payload(kind, row)?,
                 };
                 match payload {
@@ -467,9 +468,14 @@ impl<'a> View<'a> {
                 pages: self.four_bytes(Col::Pages, row, "more pages than 4294967295")?,
             },
             Kind::Name | Kind::Affinity | Kind::Task | Kind::Group => unreachable!("they are no events"),
-            Kind::Considered | Kind::End | Kind::Interrupt | Kind::Sleeps => {
+            Kind::Considered | Kind::End | Kind::Interrupt | Kind::Sleeps | Kind::Killed => {
                 unreachable!("their rows were handled before")
             }
         }))
     }
+}
+
+/// The end of a task by a signal.
+fn killed(view: &View<'_>, row: usize) -> Result<Payload, &'static str> {
+    Ok(Payload::Killed { tid: view.tid(Col::Tid, row)?, signal: u16::from_le_bytes(view.value(Col::Number, row)?) })
 }

@@ -26,10 +26,11 @@ pub(super) enum Kind {
     Interrupt,
     Sleeps,
     Frequency,
+    Killed,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 20] = [
+pub(super) const KINDS: [(Kind, &str); 21] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -50,6 +51,7 @@ pub(super) const KINDS: [(Kind, &str); 20] = [
     (Kind::Interrupt, "interrupt"),
     (Kind::Sleeps, "sleeps"),
     (Kind::Frequency, "frequency"),
+    (Kind::Killed, "killed"),
 ];
 
 /// Every task state with its letter in the file.

@@ -67,6 +67,8 @@ fn one_of_each() -> Vec<Event> {
         Payload::Interrupt { kind: Interrupt::Steal, number: 0, took: u64::MAX },
         Payload::Sleeps { tid: 7, why: Sleep::Timer },
         Payload::Sleeps { tid: 4_194_303, why: Sleep::Io },
+        Payload::Killed { tid: 7, signal: 9 },
+        Payload::Killed { tid: 4_194_303, signal: u16::MAX },
     ];
     kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
 }
@@ -99,7 +101,7 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 23, names: 3, ..ReadReport::default() });
+        assert_eq!(trace.report, ReadReport { events: 25, names: 3, ..ReadReport::default() });
     }
 }
 

@@ -298,7 +298,7 @@ fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
         Payload::Migrate { tid, from, to, .. } => ([tid, 0], [from, to]),
         Payload::Fork { parent, child } => ([parent, child], [0, 0]),
         Payload::Exec { tid, old } => ([tid, old], [0, 0]),
-        Payload::Exit { tid, .. } | Payload::Sleeps { tid, .. } => ([tid, 0], [0, 0]),
+        Payload::Exit { tid, .. } | Payload::Sleeps { tid, .. } | Payload::Killed { tid, .. } => ([tid, 0], [0, 0]),
         Payload::Considered { tid, word, .. } => ([tid, 0], [CpuId::from(word) * 64, 0]),
         Payload::Pages { tgid, .. } => ([tgid, 0], [0, 0]),
         Payload::Frequency { target, .. } => ([0, 0], [target, 0]),

@@ -39,6 +39,7 @@ pub struct Decoder {
     plans: Vec<Option<Box<Plan>>>,
     names: Names,
     interrupts: Interrupts,
+    signals: Signals,
     counts: Counts,
 }
 
@@ -69,6 +70,10 @@ impl Decoder {
     /// The event of a CPU's new frequency, as system and name, which is decoded where it is recorded.
     pub const FREQUENCY: (&'static str, &'static str) = ("power", "cpu_frequency");
 
+    /// The events of signals, as system and name, which are decoded where they are recorded and the signal ends a task.
+    pub const SIGNALS: [(&'static str, &'static str); 2] =
+        [("signal", "signal_generate"), ("signal", "signal_deliver")];
+
     /// Creates a decoder for the kernel that has these formats. Formats of other events are ignored.
     ///
     /// # Errors
@@ -78,6 +83,7 @@ impl Decoder {
             plans: Vec::new(),
             names: Names::default(),
             interrupts: Interrupts::default(),
+            signals: Signals::default(),
             counts: Counts::default(),
         };
         for format in formats {
@@ -100,6 +106,7 @@ impl Decoder {
     pub(crate) fn wants(system: &str, event: &str) -> bool {
         system == "sched" && Self::EVENTS.contains(&event)
             || Self::INTERRUPTS.contains(&(system, event))
+            || Self::SIGNALS.contains(&(system, event))
             || Self::FREQUENCY == (system, event)
     }
 
@@ -170,6 +177,13 @@ impl Decoder {
                     return None;
                 }
                 Ok(self.interrupts.ends(cpu, what, time))
+            }
+            What::Sent { number, to } => {
+                self.signals.sent(cpu, plan.current.get(raw), to.get(raw), number.get(raw));
+                return None;
+            }
+            What::Signal { number, handler } if handler.get(raw) == 0 => {
+                self.signals.reaches(cpu, plan.current.get(raw), number.get(raw))
             }
             _ => payload(plan, raw, cpu, &mut Seeing { names: &mut self.names, time, on_name: &mut on_name }),
         };
@@ -287,8 +301,39 @@ fn payload<F: FnMut(&NameRecord)>(
             let khz = u32::try_from(khz.get(raw)).map_err(|_| Damaged)?;
             Payload::Frequency { target: cpu(target.get(raw))?, khz }
         }
-        What::Interrupt { .. } => return Ok(None),
+        What::Interrupt { .. } | What::Signal { .. } | What::Sent { .. } => return Ok(None),
     }))
+}
+
+/// The signals that tasks bring upon themselves.
+#[derive(Debug, Default)]
+struct Signals {
+    /// The last one that was sent on each CPU to the task that was running: the task and its number.
+    own: Vec<(i64, i64)>,
+}
+
+impl Signals {
+    /// A signal was sent to a task while `current` was running.
+    fn sent(&mut self, cpu: CpuId, current: i64, to: i64, number: i64) {
+        if current == to && i64::from(cpu) < CPU_END {
+            if self.own.len() <= cpu as usize {
+                self.own.resize(cpu as usize + 1, (0, 0));
+            }
+            self.own[cpu as usize] = (to, number);
+        }
+    }
+
+    /// A signal reaches a task that does not handle it. It ends the task unless it is SIGCHLD, SIGCONT, one that stops
+    /// it (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU), SIGURG or SIGWINCH. SIGKILL stands for every signal that ends a process
+    /// without a core dump, since its threads end by that one.
+    fn reaches(&mut self, cpu: CpuId, current: i64, number: i64) -> Result<Option<Payload>, Damaged> {
+        const SIGKILL: i64 = 9;
+        let own = self.own.get(cpu as usize).filter(|(task, _)| number == SIGKILL && *task == current);
+        let number = own.map_or(number, |(_, sent)| *sent);
+        let signal = u16::try_from(number).map_err(|_| Damaged)?;
+        let what = Payload::Killed { tid: tid(current)?, signal };
+        Ok(Some(what).filter(|_| !matches!(signal, 17..=23 | 28)))
+    }
 }
 
 #[inline(always)]

@@ -185,6 +185,32 @@ fn an_interrupt_is_an_event_at_its_end() {
 }
 
 #[test]
+fn a_signal_ends_its_task_if_nothing_handles_it() {
+    let sent = format("signal_generate", 20, &[("int sig", 4), ("pid_t pid", 4)]);
+    let delivered = format("signal_deliver", 21, &[("int sig", 4), ("unsigned long sa_handler", 8)]);
+    let mut decoder = Decoder::new([sent, delivered]).unwrap();
+    let mut sends = |sender: i32, signal: i32, to: i32| {
+        let raw = record(20, sender, &[&signal.to_le_bytes(), &to.to_le_bytes()]);
+        assert_eq!(decoder.decode(3, 0, &raw, |_| {}), None);
+    };
+    sends(8, 15, 7);
+    sends(9, 13, 9);
+    let mut reaches = |tid: i32, signal: i32, handler: u64| {
+        let raw = record(21, tid, &[&signal.to_le_bytes(), &handler.to_le_bytes()]);
+        decoder.decode(3, 0, &raw, |_| {}).map(|event| event.what)
+    };
+    assert_eq!(reaches(7, 9, 0), Some(Payload::Killed { tid: 7, signal: 9 }));
+    assert_eq!(reaches(9, 9, 0), Some(Payload::Killed { tid: 9, signal: 13 }), "its own SIGPIPE");
+    assert_eq!(reaches(7, 11, 0), Some(Payload::Killed { tid: 7, signal: 11 }));
+    // One that is handled; those that end no task; and one that is none.
+    assert_eq!(
+        [(15, 0x5555), (17, 0), (19, 0), (28, 0)].map(|(signal, handler)| reaches(7, signal, handler)),
+        [None; 4]
+    );
+    assert_eq!((reaches(7, -1, 0), decoder.counts().malformed), (None, 1));
+}
+
+#[test]
 fn a_frequency_is_that_of_the_cpu_that_the_record_names() {
     let fields: &[(&str, u32)] = &[("u32 state", 4), ("u32 cpu_id", 4)];
     let decode = |khz: u32, cpu: u32| {

@@ -179,6 +179,8 @@ pub(super) enum What {
     Exit { task: Task, prio: Number },
     Interrupt { kind: Interrupt, number: Option<Number>, begins: bool },
     Frequency { target: Number, khz: Number },
+    Signal { number: Number, handler: Number },
+    Sent { number: Number, to: Number },
 }
 
 /// Which of the three wake-up events it is.
@@ -246,6 +248,8 @@ impl Plan {
             }
             "sched_process_exec" => What::Exec { tid: number("pid")?, old: maybe("old_pid")? },
             "sched_process_exit" => What::Exit { task: task("pid", "comm")?, prio: number("prio")? },
+            "signal_generate" => What::Sent { number: number("sig")?, to: number("pid")? },
+            "signal_deliver" => What::Signal { number: number("sig")?, handler: number("sa_handler")? },
             "cpu_frequency" => What::Frequency { target: number("cpu_id")?, khz: number("state")? },
             name => match interrupt(name) {
                 Some((kind, field, begins)) => What::Interrupt { kind, number: field.map(number).transpose()?, begins },

@@ -91,22 +91,28 @@ fn parse(text: &[u8]) -> Result<Format> {
     Format::parse(&String::from_utf8_lossy(text))
 }
 
-/// The formats of all events under `sched/` in a folder such as `/sys/kernel/tracing/events`, and of the interrupts.
+/// The formats of all events under `sched/` in a folder such as `/sys/kernel/tracing/events`, of the interrupts, and of
+/// signals.
 pub(super) fn formats_in(folder: &Path) -> Result<Formats> {
     let group = folder.join("sched");
     let listing = std::fs::read_dir(&group)
         .map_err(|e| Error::input(format!("no formats of events can be read here: {e}")).file(&group))?;
     let mut formats = Vec::new();
-    let interrupts = Decoder::INTERRUPTS.iter().map(|(system, name)| folder.join(system).join(name));
-    let paths = listing.flatten().map(|entry| entry.path()).chain(interrupts).map(|event| event.join("format"));
+    let others = beside().map(|(system, name)| folder.join(system).join(name));
+    let paths = listing.flatten().map(|entry| entry.path()).chain(others).map(|event| event.join("format"));
     for path in paths.filter(|path| path.is_file()) {
         let text = std::fs::read(&path).map_err(|e| Error::input(format!("cannot be read: {e}")).file(&path))?;
         formats.push(parse(&text).map_err(|e| e.file(&path))?);
     }
     formats.sort_by_key(|f| f.id);
-    let wants = |name: &str| Decoder::EVENTS.contains(&name) || Decoder::INTERRUPTS.iter().any(|(_, own)| *own == name);
+    let wants = |name: &str| Decoder::EVENTS.contains(&name) || beside().any(|(_, own)| own == name);
     let others = formats.iter().filter(|f| !wants(&f.name));
     Ok(Formats { others: others.map(|f| (u64::from(f.id), f.name.clone())).collect(), scheduling: formats })
+}
+
+/// What is decoded beside the scheduler's events.
+fn beside() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Decoder::INTERRUPTS.into_iter().chain(Decoder::SIGNALS)
 }
 
 #[cfg(test)]
