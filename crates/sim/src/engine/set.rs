@@ -55,8 +55,9 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.cx.cause = Cause::Task;
                 return Ok(());
             }
-            self.cx.tasks[p as usize].attributes = new;
+            // The ticks up to now were those of a task with the old attributes.
             self.catch_up(cpu);
+            self.cx.tasks[p as usize].attributes = new;
             self.cx.cause = Cause::Change;
             self.sched.attributes_changed(&mut self.cx, p, &old);
             self.cx.cause = Cause::Task;
