@@ -19,7 +19,7 @@ use crate::lower::lower;
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Load;
-use schedlab_workload::Workload;
+use schedlab_workload::{TaskDef, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be run.
@@ -59,8 +59,7 @@ impl Request {
 
     /// Whether a task that starts, or may be forked, loops for ever.
     fn is_endless(&self) -> bool {
-        let mut tasks = self.workload.tasks.iter();
-        tasks.any(|task| task.loops.is_none() || task.phases.iter().any(|phase| phase.loops.is_none()))
+        self.workload.tasks.iter().any(TaskDef::is_endless)
     }
 
     /// The load on the machine, and what is not in it that the workload has.

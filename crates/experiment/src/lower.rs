@@ -157,6 +157,7 @@ impl<'a> Lowering<'a> {
             cpu: settings::home(self.workload, task, self.machine),
             averages: task.averages.filter(|_| self.workload.global.start == schedlab_workload::Start::Wake),
             computing: task.computing,
+            lifetime: task.lifetime,
             awaited: self.workload.global.until.as_ref() == Some(&task.name),
             ..TaskSpec::default()
         }

@@ -142,14 +142,19 @@ impl Task {
         let depth = program.iter().filter(|op| matches!(op, Op::LoopStart { .. })).count();
         let mut rounds: Vec<u64> = Vec::with_capacity(depth);
         let mut pc = 0;
+        let dies_at = self.spec.lifetime.map_or(Nanos::MAX, |lifetime| started.saturating_add(lifetime));
+        let mut killed = false;
         while let Some(op) = program.get(pc) {
             pc += 1;
+            killed = killed || (dies_at < Nanos::MAX && sys::monotonic() >= dies_at);
             match op {
                 Op::LoopStart { times } => rounds.push(times.unwrap_or(u64::MAX)),
                 Op::LoopEnd { start } => {
                     self.worker.check_over();
                     let left = rounds.last_mut().expect("a loop's end has its start");
-                    if *left != u64::MAX {
+                    if killed && *left == u64::MAX {
+                        *left = 0;
+                    } else if *left != u64::MAX {
                         *left -= 1;
                     }
                     if *left == 0 {
@@ -158,7 +163,10 @@ impl Task {
                         pc = *start as usize + 1;
                     }
                 }
-                op => self.execute(op),
+                // What others wait for comes all the same.
+                Op::SemPost(_) | Op::Resume(_) | Op::Synced(_) | Op::Fork(_) => self.execute(op),
+                op if !killed => self.execute(op),
+                _ => {}
             }
         }
         self.slot.cpu_after.store(sys::thread_cpu(), Ordering::Relaxed);

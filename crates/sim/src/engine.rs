@@ -25,6 +25,7 @@ mod inherit;
 mod inspecting;
 mod instants;
 mod interrupts;
+mod killing;
 mod properties;
 mod set;
 mod speed;
@@ -223,8 +224,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             for n in 0..spec.count() {
                 let p = self.create(spec, if spec.copies == 0 { NO_COPY } else { n }, None)?;
                 let start = spec.start_of(n);
-                if !self.is_asleep_from_the_start(p, start)? {
-                    self.timers.add(start, p);
+                match self.is_asleep_from_the_start(p, start)? {
+                    true => self.begins(p),
+                    false => self.timers.add(start, p),
                 }
             }
         }
@@ -320,8 +322,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.touch(cpu);
     }
 
-    /// Handles an expired timer: starts a task, or wakes a sleeper.
+    /// Handles an expired timer: starts a task, wakes a sleeper, or ends a task's life.
     fn timer(&mut self, p: TaskId) {
+        if self.processes[p as usize].killed || self.cx.task(p).state == State::Dead {
+            // It was for what the task waited for before, or for its end.
+            return;
+        }
         // A task's timer is on the CPU where it went to sleep.
         let cpu = self.cx.task(p).cpu;
         let deaf_until = self.cx.taken(cpu).deaf_until;
@@ -331,6 +337,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, Some(cpu));
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
         match self.load.start {
+            _ if self.is_of_age(p) => self.kill(p),
             Start::Fork if fresh => self.start_by_fork(p),
             Start::Threads if fresh => self.wake_up_new(p, None),
             _ => self.wake(p, None),

@@ -97,6 +97,8 @@ pub(crate) struct Process<'a> {
     pub relock: bool,
     /// Inside `Exec`: a CPU has been chosen.
     pub execs: bool,
+    /// It was killed, and ends when it gets a CPU.
+    pub killed: bool,
     rare: Option<Box<Rare>>,
     pub started: Nanos,
     /// Its affinity: the CPUs that the kernel lets it run on while they are online (`cpus_allowed`).
@@ -118,6 +120,7 @@ impl<'a> Process<'a> {
             wait: Wait::Nothing,
             relock: false,
             execs: false,
+            killed: false,
             rare: clock_poll.map(|clock_poll| Box::new(Rare { clock_poll, ..Rare::default() })),
             started,
             affinity,
@@ -142,32 +145,59 @@ impl<'a> Process<'a> {
     /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
     #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
-        let program = &self.spec.program;
         loop {
-            match program.get(self.pc as usize)? {
-                Op::LoopStart { times } => {
-                    if std::mem::replace(&mut self.looping, true) {
-                        let rounds = self.rounds;
-                        self.rare_mut().around.push(rounds);
-                    }
-                    self.rounds = times.unwrap_or(u64::MAX);
-                    self.pc += 1;
-                }
-                Op::LoopEnd { start } => {
-                    if self.rounds != u64::MAX {
-                        self.rounds -= 1;
-                    }
-                    if self.rounds == 0 {
-                        let around = self.rare.as_mut().and_then(|rare| rare.around.pop());
-                        (self.looping, self.rounds) = (around.is_some(), around.unwrap_or(0));
-                        self.pc += 1;
-                    } else {
-                        self.pc = *start + 1;
-                    }
-                }
-                op => return Some(op),
+            let op = self.spec.program.get(self.pc as usize)?;
+            if !self.jumps(op) {
+                return Some(op);
             }
         }
+    }
+
+    /// As [`Self::fetch`], but what is repeated for ever is not repeated any more.
+    pub fn fetch_last(&mut self) -> Option<&'a Op> {
+        loop {
+            let op = self.spec.program.get(self.pc as usize)?;
+            if matches!(op, Op::LoopEnd { .. }) && self.rounds == u64::MAX {
+                self.rounds = 1;
+            }
+            if !self.jumps(op) {
+                return Some(op);
+            }
+        }
+    }
+
+    /// Executes the operation if it is one that jumps.
+    #[inline]
+    fn jumps(&mut self, op: &Op) -> bool {
+        match op {
+            Op::LoopStart { times } => {
+                if std::mem::replace(&mut self.looping, true) {
+                    let rounds = self.rounds;
+                    self.rare_mut().around.push(rounds);
+                }
+                self.rounds = times.unwrap_or(u64::MAX);
+                self.pc += 1;
+            }
+            Op::LoopEnd { start } => {
+                if self.rounds != u64::MAX {
+                    self.rounds -= 1;
+                }
+                if self.rounds == 0 {
+                    let around = self.rare.as_mut().and_then(|rare| rare.around.pop());
+                    (self.looping, self.rounds) = (around.is_some(), around.unwrap_or(0));
+                    self.pc += 1;
+                } else {
+                    self.pc = *start + 1;
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// When it is killed.
+    pub fn dies_at(&self) -> Option<Nanos> {
+        self.spec.lifetime.map(|lifetime| self.started.saturating_add(lifetime))
     }
 
     /// Begins a burst of this length.

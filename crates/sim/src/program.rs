@@ -155,6 +155,10 @@ pub struct TaskSpec {
     pub averages: Option<Averages>,
     /// What it computes on a real kernel; the engine computes nothing.
     pub computing: Computing,
+    /// How long after its beginning it is killed, if it has not ended. It then does nothing more, but that it forks and
+    /// posts semaphores as it would have: whoever waits for those does not wait in vain. Its program has no locks,
+    /// conditions and barriers.
+    pub lifetime: Option<Nanos>,
     /// The run is over when all tasks that are awaited, forked ones included, have ended, if there were any.
     pub awaited: bool,
 }

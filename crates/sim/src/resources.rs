@@ -4,6 +4,7 @@
 //! This module only does the bookkeeping; the engine wakes and blocks tasks. Waiters are woken in the order in which
 //! they came. A mutex is not handed over: as with futexes, a woken task tries again and may find the mutex taken.
 
+use crate::process::Wait;
 use crate::program::Load;
 use crate::task::TaskId;
 use schedlab_base::Nanos;
@@ -54,6 +55,15 @@ impl Resources {
             sems: load.sems.iter().map(|_| Semaphore::default()).collect(),
             suspensions: load.suspensions.iter().map(|_| Vec::new()).collect(),
             timers: vec![None; load.timers.len()],
+        }
+    }
+
+    /// The task does not wait for a semaphore or to be resumed any more.
+    pub fn forget(&mut self, wait: Wait, p: TaskId) {
+        match wait {
+            Wait::Sem(s) => self.sems[s as usize].waiters.retain(|q| *q != p),
+            Wait::Resume(s) => self.suspensions[s as usize].retain(|q| *q != p),
+            _ => {}
         }
     }
 }

@@ -233,7 +233,7 @@ facts! {$
     /// The task is about to leave its CPU, to sleep for this.
     fn sleeps(task: Slot, why: Sleep);
     /// A signal that the task does not handle ends it; its exit follows.
-    fn killed(task: Slot, signal: u16);
+    fn killed(task: Slot, signal: u16, now: Nanos);
 }
 
 /// An observer that ignores all facts.

@@ -390,9 +390,9 @@ impl<O: Observer> Observer for Selected<O> {
         }
     }
 
-    fn killed(&mut self, task: Slot, signal: u16) {
+    fn killed(&mut self, task: Slot, signal: u16, now: Nanos) {
         if self.tells(task) {
-            self.inner.killed(task, signal);
+            self.inner.killed(task, signal, now);
         }
     }
 }

@@ -171,7 +171,7 @@ impl Tracker {
             }
             Payload::Killed { tid, signal } => {
                 if let Some(slot) = self.task(tid, observer) {
-                    observer.killed(slot, signal);
+                    observer.killed(slot, signal, now);
                 }
             }
             Payload::Queue { .. } | Payload::Frequency { .. } => {}

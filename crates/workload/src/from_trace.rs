@@ -28,6 +28,7 @@ mod groups;
 mod habits;
 mod identity;
 mod joins;
+mod killed;
 mod life;
 mod messages;
 mod names;

@@ -190,6 +190,8 @@ pub struct TaskDef {
     pub averages: Option<Averages>,
     /// `x-work`: what it computes on a real kernel.
     pub computing: Computing,
+    /// `x-lifetime`: how long after its beginning it is killed, if it has not ended.
+    pub lifetime: Option<Nanos>,
 }
 
 impl TaskDef {
@@ -197,6 +199,12 @@ impl TaskDef {
     #[must_use]
     pub fn start_of(&self, n: u32) -> Nanos {
         self.delay.saturating_add(self.stagger.saturating_mul(n.into()))
+    }
+
+    /// Whether it never ends by itself.
+    #[must_use]
+    pub fn is_endless(&self) -> bool {
+        self.lifetime.is_none() && (self.loops.is_none() || self.phases.iter().any(|phase| phase.loops.is_none()))
     }
 
     /// Whether it forks the task of this key.
@@ -221,6 +229,7 @@ impl Default for TaskDef {
             session: None,
             cpu: None,
             averages: None,
+            lifetime: None,
             computing: Computing::Loops,
         }
     }

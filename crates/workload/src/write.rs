@@ -165,6 +165,7 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     put(&mut map, "x-cpu", task.cpu);
     let averages = |of: Averages| json!({"runnable": of.runnable, "running": of.running});
     put(&mut map, "x-averages", task.averages.map(averages));
+    put(&mut map, "x-lifetime", task.lifetime.map(micros));
     put(&mut map, "x-work", Some(task.computing).filter(|work| *work != Computing::Loops).map(Computing::word));
     props(&mut map, &task.props);
     match task.phases.as_slice() {

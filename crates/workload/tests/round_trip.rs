@@ -166,8 +166,8 @@ fn task() -> impl Strategy<Value = TaskDef> {
     let work = prop::sample::select(Computing::WORDS).prop_map(|(_, work)| work);
     let before = of((0..=Averages::ALWAYS, 0..=Averages::ALWAYS));
     let before = before.prop_map(|both| both.map(|(a, b)| Averages { runnable: a.max(b), running: a.min(b) }));
-    (1..9_u32, us(), us(), props(), body(), of(any::<u32>()), of(any::<u32>()), (work, before)).prop_map(
-        |(instances, delay, stagger, props, (loops, phases), user, session, (work, averages))| TaskDef {
+    (1..9_u32, us(), us(), props(), body(), of(any::<u32>()), of(any::<u32>()), (work, before, of(us()))).prop_map(
+        |(instances, delay, stagger, props, (loops, phases), user, session, (work, averages, lifetime))| TaskDef {
             computing: if props.memory.as_ref().is_some_and(|m| m.shared) { Computing::Loops } else { work },
             instances,
             delay,
@@ -178,6 +178,7 @@ fn task() -> impl Strategy<Value = TaskDef> {
             user,
             session,
             averages,
+            lifetime,
             ..TaskDef::default()
         },
     )

@@ -41,6 +41,12 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     if workload.global.until.is_some() {
         notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
     }
+    let mut specs = load.tasks.iter().chain(&load.templates);
+    if specs.any(|spec| spec.lifetime.is_some()) {
+        notes.push(
+            "x-lifetime ends a task when its next event begins: one that sleeps or computes then goes on".to_owned(),
+        );
+    }
     if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {
         notes.push("x-exec is not run: the task goes on as it is".to_owned());
     }

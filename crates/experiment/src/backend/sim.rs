@@ -175,6 +175,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_killed_is_not_endless() {
+        let killed = request(r#"{"tasks": {"a": {"loop": -1, "run": 1000, "x-lifetime": 2500000}}}"#, None);
+        assert_eq!(Sim.run(&killed, &mut Nowhere).unwrap().end, 2_500_000_000);
+    }
+
+    #[test]
     fn a_run_is_over_when_the_awaited_task_was_forked_and_has_ended() {
         const SECOND: Nanos = 1_000_000_000;
         let workload = r#"{"global": {"x-until": "awaited"}, "tasks": {

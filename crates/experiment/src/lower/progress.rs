@@ -18,7 +18,37 @@ pub(super) fn check(workload: &Workload, names: &Names) -> Result<()> {
     check_forks(workload, names)
 }
 
+/// Refuses a task that is killed while it may hold what others need, or while others count on it.
+fn check_lifetime(task: &TaskDef) -> Result<()> {
+    let needed = |what: &Action| {
+        matches!(
+            what,
+            Action::Lock(_)
+                | Action::SpinLock(_)
+                | Action::Wait { .. }
+                | Action::Sync { .. }
+                | Action::Barrier(_)
+                | Action::SpinBarrier(_)
+                | Action::HybridBarrier { .. }
+        )
+    };
+    let mut steps = task.phases.iter().flat_map(|phase| phase.events.iter().map(move |step| (phase, step)));
+    match steps.find(|(_, step)| task.lifetime.is_some() && needed(&step.what)) {
+        None => Ok(()),
+        Some((phase, step)) => {
+            let error = Error::input(
+                "a task with x-lifetime cannot wait for locks, conditions and barriers: others would \
+                                      wait for it in vain when it is killed",
+            );
+            let error = error.key(path_of(task, phase, &step.key));
+            let error = if step.line > 0 { error.line(step.line) } else { error };
+            Err(error.mend("use semaphores, or leave x-lifetime out"))
+        }
+    }
+}
+
 fn check_task(task: &TaskDef, names: &Names) -> Result<()> {
+    check_lifetime(task)?;
     let mut round: u64 = 0;
     let mut passes = false;
     for phase in &task.phases {

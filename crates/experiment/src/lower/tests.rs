@@ -211,6 +211,17 @@ fn loops_in_which_no_time_passes_are_refused() {
 }
 
 #[test]
+fn a_task_that_may_be_killed_holds_nothing_that_others_need() {
+    for event in [r#""lock": "m", "unlock": "m""#, r#""barrier": "b""#, r#""x-spin-lock": "m""#] {
+        let message =
+            refused(&format!("{{\"tasks\": {{\"t\": {{\"instance\": 2, \"x-lifetime\": 9, \"run\": 1, {event}}}}}}}"));
+        assert!(message.contains("tasks.t.") && message.contains("in vain when it is killed"), "{event}: {message}");
+    }
+    let load = lowered(r#"{"tasks": {"t": {"x-lifetime": 9000, "run": 1, "sem_post": "s"}}}"#);
+    assert_eq!(load.tasks[0].lifetime, Some(9_000_000));
+}
+
+#[test]
 fn a_task_may_fork_itself_after_a_while() {
     let load = lowered(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "run": 1, "fork": "b"}}}"#);
     assert_eq!(load.templates.len(), 1);

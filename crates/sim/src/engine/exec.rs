@@ -43,8 +43,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let process = &mut self.processes[p as usize];
         let done = process.burst;
         process.begin(Burst::Work, 0);
-        if done == Burst::SpinFor {
-            return self.stop_waiting_awake(cpu, p);
+        if done == Burst::SpinFor || process.killed {
+            return self.goes_on_otherwise(cpu, p);
         }
         if self.cx.cpus[cpu as usize].turn_ends <= self.cx.now {
             self.catch_up(cpu);
@@ -132,7 +132,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     #[inline]
-    fn execute(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Result<Did> {
+    pub(super) fn execute(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Result<Did> {
         Ok(match *op {
             Op::Run(amount) => self.burst(p, amount, Burst::Work),
             Op::Runtime(amount) => self.burst(p, amount, Burst::Time),
@@ -385,6 +385,15 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Burst
     }
 
+    /// Ends the burst of a task that does not go on with its program.
+    #[cold]
+    fn goes_on_otherwise(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        match self.processes[p as usize].killed {
+            true => self.wind_up(cpu, p),
+            false => self.stop_waiting_awake(cpu, p),
+        }
+    }
+
     /// Puts a task to sleep that has spun at a barrier for long enough.
     #[cold]
     fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
@@ -399,7 +408,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.block(cpu, p, false)
     }
 
-    fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
+    pub(super) fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
         if self.cx.nr_tasks() >= MOST_TASKS {
             let text = format!("the workload has made {MOST_TASKS} tasks by {:.6} s", self.cx.now as f64 / 1e9);
             return Err(Error::input(text).mend("let it fork less often, or run it for a shorter time"));
@@ -422,7 +431,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.check_cycle(p)
     }
 
-    fn exit(&mut self, cpu: CpuId, p: TaskId) {
+    pub(super) fn exit(&mut self, cpu: CpuId, p: TaskId) {
         let prio = self.cx.task(p).attributes.prio();
         self.cx.emit(cpu, Payload::Exit { tid: tid(p), prio });
         self.cx.tasks[p as usize].state = State::Dead;

@@ -12,7 +12,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let from = parent.map_or(self.cx.task(p).cpu, |q| self.cx.task(q).cpu);
         self.cx.emit(from, Payload::Fork { parent: parent.map_or(0, tid), child: tid(p) });
         let cpu = self.place(p, Placement::Fork { from });
-        self.processes[p as usize].started = self.cx.now;
+        self.begins(p);
         self.cx.tasks[p as usize].state = State::Runnable;
         self.active += 1;
         self.catch_up(cpu);
@@ -31,14 +31,13 @@ impl<S: Scheduler> Engine<'_, S> {
         let prio = attributes.prio();
         let from = waker.map_or(prev, |w| self.cx.task(w).cpu);
         self.woken += u32::from(waker.is_some());
-        let process = &mut self.processes[p as usize];
-        if process.wait == Wait::Nothing {
-            process.started = self.cx.now;
+        if self.processes[p as usize].wait == Wait::Nothing {
+            self.begins(p);
         } else {
             // The rest of the system call in which it was blocked.
-            process.begin(Burst::Time, self.cx.machine.costs.blocking_call_ns);
+            self.processes[p as usize].begin(Burst::Time, self.cx.machine.costs.blocking_call_ns);
         }
-        process.wait = Wait::Nothing;
+        self.processes[p as usize].wait = Wait::Nothing;
         self.cx.tasks[p as usize].state = State::Runnable;
         self.active += 1;
         // A simulation needs no context: without a waker, a timer or an interrupt wakes the task.

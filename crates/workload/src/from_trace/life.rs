@@ -4,6 +4,7 @@ use super::cause::Wakes;
 use super::habits::Habit;
 use super::identity::Identity;
 use super::joins::Family;
+use super::killed::Killed;
 use super::past::Past;
 use super::sequence::{TaskIx, Token};
 use super::timeouts::Phases;
@@ -84,6 +85,8 @@ pub(super) struct Task {
     pub awake: Option<Nanos>,
     /// It was in the middle of long work when the trace ended.
     pub goes_on: bool,
+    /// A signal ended it, which it might have outlived.
+    pub killed: Option<Killed>,
     /// How long it had slept when the trace ended, 0 if it was awake; none if it had ended.
     pub asleep: Option<Nanos>,
 }
@@ -120,8 +123,25 @@ impl Task {
             burst: 0,
             awake: None,
             goes_on: false,
+            killed: None,
             asleep: None,
         }
+    }
+
+    /// A signal ends it.
+    pub fn is_killed(&mut self, signal: u16, start: Nanos, now: Nanos) {
+        self.killed = Killed::of(self, signal, start, now);
+    }
+
+    /// The trace, which began at `start`, ends.
+    pub fn leaves(&mut self, start: Nanos, end: Nanos) {
+        self.past.rests(end);
+        self.goes_on = self.is_amid_work(start, end);
+        self.asleep = match self.place {
+            Place::Dead => None,
+            Place::Blocked { since, .. } => Some(end.saturating_sub(since)),
+            Place::Running { .. } | Place::Ready => Some(0),
+        };
     }
 
     /// Whether it is in the middle of long work at the `end` of a trace that begins at `start`: awake for a tenth of

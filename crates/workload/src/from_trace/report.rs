@@ -49,6 +49,8 @@ pub struct Report {
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
     pub going_round: usize,
+    /// Tasks that a signal ended, and that are killed when they are as old as then.
+    pub killed: usize,
     /// What is missing at the end of a file that was cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -72,6 +74,13 @@ impl Report {
 
     /// Says which tasks go on, and until when.
     pub(super) fn ends(&mut self, end: &End) {
+        if self.killed > 0 {
+            let (were, so) = match self.killed {
+                1 => ("1 task was".to_owned(), "so it is in the model, as long after its beginning"),
+                n => (format!("{n} tasks were"), "so they are in the model, each as long after its beginning"),
+            };
+            self.remarks.push(format!("{were} ended by a signal: {so}"));
+        }
         let until = match end {
             End::Work => return,
             End::Time(span) => format!("the run ends after {:.3} s, as the trace does", *span as f64 / 1e9),
@@ -104,7 +113,7 @@ impl Report {
     /// Counts what a task's phases will do.
     pub(super) fn count_phases(&mut self, phases: &[Phase]) {
         for phase in phases {
-            let times = phase.loops.unwrap_or(1);
+            let Some(times) = phase.loops else { continue };
             self.workload_events += phase.events.len() as u64;
             for step in &phase.events {
                 match step.what {

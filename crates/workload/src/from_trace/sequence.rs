@@ -145,9 +145,10 @@ pub(super) fn stretches(list: &[Token]) -> impl Iterator<Item = Stretch<'_>> {
     })
 }
 
-/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few.
-pub(super) fn last_rounds(list: &[Token]) -> Option<Vec<Token>> {
-    let is_block = |token: &&Token| matches!(token, Token::Block { .. });
+/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few. A sleep is at
+/// least so long: one of no time is a message that was there before its receiver slept.
+pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
+    let is_block = |token: &&Token| matches!(token, Token::Block { length, .. } if *length >= least);
     let (mut pieces, mut rounds) = (Vec::new(), 0);
     for Stretch { times, body } in stretches(list).collect::<Vec<_>>().into_iter().rev() {
         // A fork makes one task, and a change one state: what was before is not done again.
@@ -423,8 +424,8 @@ mod tests {
         fn the_last_rounds_are_those_of_the_sequence(raw in prop::collection::vec(token(), 0..400)) {
             let mut list = Vec::new();
             raw.into_iter().for_each(|t| push(&mut list, t));
-            let rounds = last_rounds(&list);
-            prop_assert_eq!(&last_rounds(&fold(&list, EXACT)), &rounds);
+            let rounds = last_rounds(&list, 0);
+            prop_assert_eq!(&last_rounds(&fold(&list, EXACT), 0), &rounds);
             let is_block = |t: &Token| matches!(t, Token::Block { .. });
             let once = list.iter().rposition(|t| matches!(t, Token::Fork(_) | Token::Set(_))).map_or(0, |at| at + 1);
             let blocks = list[once..].iter().filter(|t| is_block(t)).count();

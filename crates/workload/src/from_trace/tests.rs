@@ -4,6 +4,7 @@ mod children;
 mod ends;
 mod habits;
 mod joins;
+mod killed;
 mod messages;
 mod outside;
 mod yields;

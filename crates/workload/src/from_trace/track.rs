@@ -22,6 +22,8 @@ pub(super) const MOST_TASKS: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seat {
     tid: Tid,
+    /// Its process, where known.
+    pub tgid: Option<Tid>,
     /// Its place among the tasks that are modelled.
     pub ix: Option<TaskIx>,
     /// What it is to the scheduler, as far as that is known by now.
@@ -136,6 +138,13 @@ impl Track {
         self.push(ix, Token::Run(work));
     }
 
+    /// Counts the CPU time of a task up to `now`, if it runs. Whether it does.
+    fn charge_up_to(&mut self, ix: TaskIx, now: Nanos) -> bool {
+        let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(ix as usize) else { return false };
+        self.charge(ix, cpu, now);
+        true
+    }
+
     /// The task is on this CPU or its queue, or was when it fell asleep.
     fn is_at(&mut self, slot: Slot, cpu: CpuId) {
         let seat = row(&mut self.seats, slot);
@@ -208,8 +217,8 @@ impl Track {
         let length = now.saturating_sub(since);
         task.past.wakes(now);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
-            Some(Place::Running { cpu, .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
-                self.charge(by, cpu, now);
+            Some(Place::Running { .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
+                self.charge_up_to(by, now);
                 self.push(by, Token::Post(ix));
                 let waker = &mut self.tasks[by as usize];
                 waker.habit.wakes(ix, waker.work);
@@ -275,17 +284,8 @@ impl Observer for Track {
             return;
         }
         for ix in 0..self.tasks.len() {
-            if let Place::Running { cpu, .. } = self.tasks[ix].place {
-                self.charge(ix as TaskIx, cpu, end);
-            }
-            let task = &mut self.tasks[ix];
-            task.past.rests(end);
-            task.goes_on = task.is_amid_work(self.start, end);
-            task.asleep = match task.place {
-                Place::Dead => None,
-                Place::Blocked { since, .. } => Some(end.saturating_sub(since)),
-                Place::Running { .. } | Place::Ready => Some(0),
-            };
+            self.charge_up_to(ix as TaskIx, end);
+            self.tasks[ix].leaves(self.start, end);
         }
     }
 
@@ -299,6 +299,7 @@ impl Observer for Track {
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
         let seat = row(&mut self.seats, task);
+        seat.tgid = record.tgid.or(seat.tgid);
         seat.softirqd = record.comm.starts_with("ksoftirqd/");
         seat.stopper = record.comm.starts_with("migration/");
         if let Some(path) = &record.cgroup {
@@ -316,6 +317,13 @@ impl Observer for Track {
 
     fn described(&mut self, task: Slot, record: &TaskRecord) {
         self.identify(task, record.time, |identity| identity.properties = record.properties.clone());
+    }
+
+    fn killed(&mut self, task: Slot, signal: u16, now: Nanos) {
+        let ix = self.index(Some(task));
+        if !self.closed && self.charge_up_to(ix, now) {
+            self.tasks[ix as usize].is_killed(signal, self.start, now);
+        }
     }
 
     fn lost(&mut self, _: CpuId, _: Nanos) {
@@ -346,9 +354,7 @@ impl Observer for Track {
         let waited = !self.lossy && !start.unseen;
         let after = if waited { 0 } else { start.now - self.start };
         let Some(ix) = self.lookup(task, Begin::After(after), Place::Ready) else { return };
-        if let Place::Running { cpu: on, .. } = self.tasks[ix as usize].place {
-            self.charge(ix, on, start.now);
-        }
+        self.charge_up_to(ix, start.now);
         self.seen_on(ix, cpu);
         self.start_run(ix, cpu, start.now);
         self.tasks[ix as usize].prio = start.prio;
@@ -438,20 +444,14 @@ impl Observer for Track {
 
     fn migrated(&mut self, task: Slot, moved: Move) {
         self.yields.joins(moved.to, moved.now);
-        for cpu in [moved.from, moved.to] {
-            if !self.closed {
-                self.is_at(task, cpu);
-            }
+        if !self.closed {
+            [moved.from, moved.to].into_iter().for_each(|cpu| self.is_at(task, cpu));
         }
     }
 
     fn execs(&mut self, task: Slot, now: Nanos) {
-        if self.closed {
-            return;
-        }
-        let ix = self.still_running(self.index(Some(task)));
-        if let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(ix as usize) {
-            self.charge(ix, cpu, now);
+        let ix = self.index(Some(task));
+        if !self.closed && self.charge_up_to(ix, now) {
             self.push(ix, Token::Exec);
         }
     }
@@ -492,8 +492,7 @@ impl Observer for Track {
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
         let Some(ix) = self.create(child, begin, Place::Ready) else { return };
         self.tasks[ix as usize].past.is_born();
-        if let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(by as usize) {
-            self.charge(by, cpu, now);
+        if self.charge_up_to(by, now) {
             self.forks(by, ix);
         }
     }

@@ -1,12 +1,13 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
 use super::identity::{Identity, Speaker, session};
+use super::killed::Killed;
 use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
 use super::sequence::{NOBODY, TaskIx, Token, last_rounds, mean_block};
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The identity with which a task ran longest.
@@ -52,10 +53,34 @@ fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Opt
     if task.goes_on {
         return emit::on_and_on(phases, None, voice);
     }
-    let (asleep, rounds) = (task.asleep?, last_rounds(&task.sequence)?);
+    let (asleep, rounds) = (task.asleep?, last_rounds(&task.sequence, 0)?);
     // One that sleeps for much longer than it used to has other things to wait for.
     let in_turn = asleep <= mean_block(&rounds).saturating_mul(4);
     in_turn.then(|| emit::on_and_on(phases, Some(&rounds), voice)).flatten()
+}
+
+/// What a task does: its sequence, and what it goes on with.
+fn phases(
+    end: &End,
+    task: &Task,
+    killed: Option<Killed>,
+    sequence: &[Token],
+    voice: &emit::Voice,
+    report: &mut Report,
+) -> Vec<Phase> {
+    if let Some(killed) = killed {
+        let phases = killed.phases(sequence, voice);
+        report.killed += 1;
+        report.count_phases(&phases);
+        return phases;
+    }
+    let mut phases = emit::phases(sequence, voice);
+    report.count_phases(&phases);
+    if let Some(phase) = goes_on(end, task, &phases, voice) {
+        *(if task.goes_on { &mut report.going_on } else { &mut report.going_round }) += 1;
+        phases.push(phase);
+    }
+    phases
 }
 
 /// The semaphore that each task waits on, by its key: one of its own, or that of its pool.
@@ -101,6 +126,7 @@ impl ModelBuilder {
             Workload { name: "model".to_owned(), global: end.global(), recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
+        let ended = self.ended_by_themselves();
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
             let task = &tasks[ix];
             let unknown = task.identities.iter().any(|(identity, _)| identity.properties.policy.is_none());
@@ -123,12 +149,11 @@ impl ModelBuilder {
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
             let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
-            let mut phases = emit::phases(sequence, &voice);
-            report.count_phases(&phases);
-            if let Some(phase) = goes_on(&end, task, &phases, &voice) {
-                *(if task.goes_on { &mut report.going_on } else { &mut report.going_round }) += 1;
-                phases.push(phase);
-            }
+            let killed = task.killed.filter(|_| self.process(task).is_none_or(|process| !ended.contains(&process)));
+            let phases = phases(&end, task, killed, sequence, &voice, report);
+            let age =
+                |killed: Killed| killed.at.saturating_sub(window.0.saturating_add(delay)).max(1_000) / 1000 * 1000;
+            start.lifetime = killed.map(age);
             let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
             workload.tasks.push(TaskDef { name, loops, props, phases, session, ..start });
         }
@@ -137,6 +162,18 @@ impl ModelBuilder {
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
         workload
+    }
+
+    /// The process of a task, where known.
+    fn process(&self, task: &Task) -> Option<Tid> {
+        self.track().seats[task.slot as usize].tgid
+    }
+
+    /// The processes of which a thread ended that was not killed. When it is the last thing that the process does, all
+    /// others end by a signal.
+    fn ended_by_themselves(&self) -> BTreeSet<Tid> {
+        let tasks = self.track().tasks.iter().filter(|task| task.place == Place::Dead && task.killed.is_none());
+        tasks.filter_map(|task| self.process(task)).collect()
     }
 
     fn comm(&self, task: &Task) -> &str {

@@ -30,8 +30,19 @@ const GLOBAL: &[&str] = &[
 ];
 /// Obsolete rt-app keys, which rt-app skips and its own examples still contain.
 const GLOBAL_PAST: &[&str] = &["frag", "spacing", "die_on_dmiss"];
-const TASK: &[&str] =
-    &["instance", "delay", "loop", "phases", "x-user", "x-session", "x-cpu", "x-averages", "x-stagger", "x-work"];
+const TASK: &[&str] = &[
+    "instance",
+    "delay",
+    "loop",
+    "phases",
+    "x-user",
+    "x-session",
+    "x-cpu",
+    "x-averages",
+    "x-stagger",
+    "x-lifetime",
+    "x-work",
+];
 /// Obsolete deadline keys that rt-app still reads in tasks but not in phases. (`runtime` is another, and also an
 /// event.)
 const TASK_PAST: &[&str] = &["period", "deadline"];

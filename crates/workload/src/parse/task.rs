@@ -50,6 +50,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
         session: fields.read("x-session", session)?,
         cpu: fields.read("x-cpu", Field::index)?,
         averages: fields.read("x-averages", averages)?,
+        lifetime: fields.read("x-lifetime", Field::micros)?,
         computing: fields.read("x-work", |f| f.word(Computing::WORDS))?.unwrap_or_default(),
     };
     if let (Some(field), Some(Memory { shared: true, .. })) = (fields.get("x-work"), &def.props.memory) {

@@ -57,6 +57,7 @@ fn task(rng: &mut Rng, i: u64, cpus: u32) -> TaskSpec {
         spec.initial.cpus = Some(vec![rng.below(u64::from(cpus)) as u32]);
     }
     spec.start = rng.below(3) * rng.below(50_000) * US;
+    spec.lifetime = (rng.below(6) == 0).then(|| amount(rng, 800_000).mean);
     spec
 }
 

@@ -79,8 +79,8 @@ pub fn loads_in_groups() -> impl Strategy<Value = Load> {
     )
 }
 
-/// Like [`loads`], with real-time tasks that leave time for others, tasks that change their policy, and children that
-/// move to CPU 0.
+/// Like [`loads`], with real-time tasks that leave time for others, tasks that change their policy or are killed, and
+/// children that move to CPU 0.
 pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     let task = (any::<bool>(), 1u8..100, 20_000u64..30 * MS, any::<bool>()).prop_map(|(rr, prio, run, changes)| {
         let mut body = vec![Op::Io(2 * run), Op::Run(exactly(run)), Op::Sleep(exactly(run))];
@@ -96,7 +96,11 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     let policy = |policy, rt_priority| Setting { policy: Some(policy), rt_priority, ..Setting::default() };
     (loads(), proptest::collection::vec(task, 0..3)).prop_map(move |(mut load, tasks)| {
         load.tasks.extend(tasks);
+        for (i, task) in (0..).zip(&mut load.tasks) {
+            task.lifetime = (i % 4 == 1).then_some((i + 1) * 17 * MS);
+        }
         for child in &mut load.templates {
+            child.lifetime = Some(6 * MS);
             child.program.extend([Op::Exec, Op::Run(exactly(MS)), Op::Set(3), Op::Run(exactly(MS))]);
         }
         load.settings = vec![

@@ -1,0 +1,69 @@
+//! Kills tasks that have lived for as long as they may.
+
+use super::Engine;
+use crate::process::{Burst, Wait};
+use crate::program::Op;
+use crate::scheduler::Scheduler;
+use crate::task::{State, TaskId};
+use schedlab_base::{CpuId, Result};
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// The task begins: from now on its time runs.
+    #[inline]
+    pub(super) fn begins(&mut self, p: TaskId) {
+        self.processes[p as usize].started = self.cx.now;
+        if let Some(at) = self.processes[p as usize].dies_at() {
+            self.timers.add(at, p);
+        }
+    }
+
+    /// Whether the task has lived for as long as it may.
+    #[inline]
+    pub(super) fn is_of_age(&self, p: TaskId) -> bool {
+        let process = &self.processes[p as usize];
+        let begun = process.wait != Wait::Nothing || self.cx.task(p).state == State::Runnable;
+        begun && process.dies_at().is_some_and(|at| at <= self.cx.now)
+    }
+
+    /// A signal reaches the task: it wakes up, or does not go on with its burst.
+    pub(super) fn kill(&mut self, p: TaskId) {
+        let process = &mut self.processes[p as usize];
+        process.killed = true;
+        match self.cx.task(p).state {
+            State::Dead => {}
+            State::Sleeping { .. } => {
+                self.resources.forget(process.wait, p);
+                self.wake(p, None);
+            }
+            State::Runnable => {
+                process.begin(Burst::Work, 0);
+                let cpu = self.cx.task(p).cpu;
+                if self.cx.curr(cpu) == Some(p) {
+                    self.cx.cpus[cpu as usize].burst_end = self.cx.now;
+                    self.cx.touch(cpu);
+                }
+            }
+        }
+    }
+
+    /// Ends a task that was killed, when it has its CPU. It does nothing of what its program still says, but that it
+    /// posts semaphores, resumes others, and forks children that are killed as well.
+    pub(super) fn wind_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        while let Some(op) = self.processes[p as usize].fetch_last() {
+            self.processes[p as usize].pc += 1;
+            match op {
+                Op::SemPost(_) | Op::Resume(_) | Op::Synced(_) => {
+                    self.execute(cpu, p, op)?;
+                }
+                Op::Fork(template) => {
+                    let child = self.cx.nr_tasks();
+                    self.fork(p, *template)?;
+                    self.processes[child as usize].killed = true;
+                }
+                _ => {}
+            }
+        }
+        self.exit(cpu, p);
+        Ok(())
+    }
+}
