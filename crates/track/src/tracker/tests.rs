@@ -285,7 +285,7 @@ fn a_task_that_is_not_seen_to_leave_waits_only_if_that_is_seen_to_end() {
     let gone = [switch(2, 0, 1, Sleeping, 2), switch(4, 0, 1, Sleeping, 0), waking(5, 0, 2, 0), woken(5, 0, 2, 0)];
     let expected = "cpu0 1 0-2; stopped 1 on 0 at 2 since Some(0); started 2 on 0 at 2; vanished 2 from 0 at 2; \
                     started 1 on 0 at 2 unseen; cpu0 2 2-2; cpu0 1 2-4; stopped 1 on 0 at 4 since Some(2); \
-                    woken 2 by None; ";
+                    woken 2 by None; doubted 2 ; ";
     assert_eq!(told(&whole(), &gone, 9), format!("{expected}cpu0 idle 4-9"));
     let seen = [&gone[..], &[switch(7, 0, 0, Runnable, 2), switch(8, 0, 2, Sleeping, 0), woken(8, 0, 2, 0)]].concat();
     let expected = format!(

@@ -64,6 +64,7 @@ impl Tracker {
         }
         if leaves == Leaves::Unseen {
             // It may get a CPU unseen, and it leaves unseen: its wait counts if it is seen to end.
+            observer.doubted(slot, self.now);
             return;
         }
         self.enqueue(slot, target, observer);

@@ -1,8 +1,8 @@
 //! What a task that a signal ended would have gone on with.
 //!
-//! A load that is stopped after a time, by `timeout` or a script's `kill`, has no end of its own: how much it did by then
-//! is what the recorded scheduler gave it. In the model it goes on, with its work or with its rounds of work and sleep, and
-//! is killed when it is as old as it was.
+//! A load that is stopped after a time, by `timeout` or a script's `kill`, has no end of its own: how much it did by
+//! then is what the recorded scheduler gave it. In the model it goes on, with its work or with its rounds of work and
+//! sleep, and is killed when it is as old as it was.
 
 use super::emit::{Voice, on_and_on, phases};
 use super::joins::FAREWELL;
@@ -25,8 +25,8 @@ pub(super) struct Killed {
 /// A sleep is at least so long.
 const SLEEP: Nanos = 1_000;
 
-/// In rounds that go on, a task sleeps for as long as it did, in place of waiting for others, whose rounds that go on may
-/// have fewer messages for it; or not at all if the message was there.
+/// In rounds that go on, a task sleeps for as long as it did, in place of waiting for others, whose rounds may have
+/// fewer messages for it; or not at all if the message was there.
 fn alone(token: Token) -> Option<Token> {
     match token {
         Token::Block { length, .. } if length < SLEEP => None,

@@ -38,6 +38,24 @@ pub(super) enum Begin {
     Forked { by: TaskIx, after: Nanos },
 }
 
+/// A task of the trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seat {
+    pub tid: Tid,
+    /// Its process, where known.
+    pub tgid: Option<Tid>,
+    /// Its place among the tasks that are modelled.
+    pub ix: Option<TaskIx>,
+    /// What it is to the scheduler, as far as that is known by now.
+    pub identity: Option<Arc<Identity>>,
+    /// Whether it handles soft interrupts as a task.
+    pub softirqd: bool,
+    /// Whether it is a CPU's stopper, by which the recorded scheduler moved running tasks.
+    pub stopper: bool,
+    /// The CPU where it is, or last was.
+    pub cpu: Option<CpuId>,
+}
+
 /// What is known of one task.
 #[derive(Debug)]
 pub(super) struct Task {
@@ -83,6 +101,8 @@ pub(super) struct Task {
     pub burst: Nanos,
     /// Since when it is awake, if it slept before.
     pub awake: Option<Nanos>,
+    /// What it does since it was last seen to run is unknown.
+    pub doubted: bool,
     /// It was in the middle of long work when the trace ended.
     pub goes_on: bool,
     /// A signal ended it, which it might have outlived.
@@ -122,6 +142,7 @@ impl Task {
             sleeps: None,
             burst: 0,
             awake: None,
+            doubted: false,
             goes_on: false,
             killed: None,
             asleep: None,
@@ -136,7 +157,7 @@ impl Task {
     /// The trace, which began at `start`, ends.
     pub fn leaves(&mut self, start: Nanos, end: Nanos) {
         self.past.rests(end);
-        self.goes_on = self.is_amid_work(start, end);
+        self.goes_on = !self.doubted && self.is_amid_work(start, end);
         self.asleep = match self.place {
             Place::Dead => None,
             Place::Blocked { since, .. } => Some(end.saturating_sub(since)),

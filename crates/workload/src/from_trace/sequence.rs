@@ -145,8 +145,8 @@ pub(super) fn stretches(list: &[Token]) -> impl Iterator<Item = Stretch<'_>> {
     })
 }
 
-/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few. A sleep has at
-/// least this length: one of no time is a message that was there before its receiver slept.
+/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few. A sleep has
+/// at least this length: one of no time is a message that was there before its receiver slept.
 pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
     let is_block = |token: &&Token| matches!(token, Token::Block { length, .. } if *length >= least);
     let (mut pieces, mut rounds) = (Vec::new(), 0);

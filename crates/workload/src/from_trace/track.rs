@@ -5,7 +5,7 @@ use super::cores::Cores;
 use super::habits::Silence;
 use super::identity::Identity;
 use super::joins::Families;
-use super::life::{Begin, Place, Task};
+use super::life::{Begin, Place, Seat, Task};
 use super::past::Past;
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
@@ -17,24 +17,6 @@ use std::sync::Arc;
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
-
-/// A task of the trace.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seat {
-    tid: Tid,
-    /// Its process, where known.
-    pub tgid: Option<Tid>,
-    /// Its place among the tasks that are modelled.
-    pub ix: Option<TaskIx>,
-    /// What it is to the scheduler, as far as that is known by now.
-    pub identity: Option<Arc<Identity>>,
-    /// Whether it handles soft interrupts as a task.
-    softirqd: bool,
-    /// Whether it is a CPU's stopper, by which the recorded scheduler moved running tasks.
-    stopper: bool,
-    /// The CPU where it is, or last was.
-    cpu: Option<CpuId>,
-}
 
 /// What all tasks did along a trace.
 #[derive(Debug, Default)]
@@ -104,6 +86,11 @@ impl Track {
     /// The modelled task, [`NOBODY`] where there is none.
     fn index(&self, slot: Option<Slot>) -> TaskIx {
         slot.and_then(|slot| self.seats.get(slot as usize)?.ix).unwrap_or(NOBODY)
+    }
+
+    fn task(&mut self, slot: Slot) -> Option<&mut Task> {
+        let ix = self.index(Some(slot));
+        self.tasks.get_mut(ix as usize)
     }
 
     pub(super) fn push(&mut self, ix: TaskIx, token: Token) {
@@ -357,7 +344,7 @@ impl Observer for Track {
         self.charge_up_to(ix, start.now);
         self.seen_on(ix, cpu);
         self.start_run(ix, cpu, start.now);
-        self.tasks[ix as usize].prio = start.prio;
+        (self.tasks[ix as usize].prio, self.tasks[ix as usize].doubted) = (start.prio, start.unseen);
         self.took_over(cpu, start.prio);
     }
 
@@ -457,8 +444,15 @@ impl Observer for Track {
     }
 
     fn sleeps(&mut self, task: Slot, why: Sleep) {
-        let ix = self.index(Some(task));
-        self.tasks.get_mut(ix as usize).into_iter().for_each(|task| task.sleeps = Some(why));
+        if let Some(task) = self.task(task) {
+            task.sleeps = Some(why);
+        }
+    }
+
+    fn doubted(&mut self, task: Slot, _: Nanos) {
+        if let Some(task) = self.task(task) {
+            task.doubted = true;
+        }
     }
 
     /// The task on the CPU did not run meanwhile.

@@ -25,8 +25,8 @@ fn a_task_that_is_killed_computes_no_longer() {
     }
 }
 
-/// The first sleeps for longer than it lives, the second waits for a message that never comes, the third is of age before
-/// it starts to do anything. All end, and their last words are said.
+/// The first sleeps for longer than it lives, the second waits for a message that never comes, the third repeats a
+/// sleep for ever. All end, and their last words are said.
 #[test]
 fn a_task_that_sleeps_is_killed_and_its_posts_come() {
     let words = |body: Vec<Op>| [body, vec![Op::SemPost(1)]].concat();

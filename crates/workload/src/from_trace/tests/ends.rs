@@ -56,6 +56,16 @@ fn a_switch_that_was_not_seen_does_not_end_long_work() {
     assert!(report.remarks[0].starts_with("1 switches contradict"), "{:?}", report.remarks);
 }
 
+/// Some recorders do not see some tasks leave their CPUs: such a one may have slept again at once.
+#[test]
+fn a_task_that_is_not_seen_to_leave_has_no_more_to_do() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "unseen").name(3, "other").switch(0, 0, 0, Runnable, 1).switch(0, 1, 0, Runnable, 2);
+    s.switch(10_000, 1, 0, Runnable, 3).switch(11_000, 1, 3, Sleeping, 0).wake(500_000, 1, 0, 2);
+    let Model { report, .. } = modelled(&s, None);
+    assert_eq!(report.going_on, 1, "the hog");
+}
+
 #[test]
 fn beside_a_command_that_ended_work_goes_on_until_it_has_ended() {
     let target = |tid| Target { command: Some("make".to_owned()), processes: vec![tid], threads: vec![tid] };
