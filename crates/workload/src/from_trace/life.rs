@@ -1,15 +1,15 @@
 //! What is known of a task: how it begins, where it is, and what it did.
 
 use super::cause::Wakes;
+use super::endings::{Ending, Nap};
 use super::habits::Habit;
 use super::identity::Identity;
 use super::joins::Family;
-use super::killed::Killed;
 use super::past::Past;
 use super::sequence::{TaskIx, Token};
 use super::timeouts::Phases;
 use super::unseen::Receiver;
-use schedlab_base::{Context, CpuId, Nanos, Sleep, Tid};
+use schedlab_base::{Context, CpuId, NameRecord, Nanos, Sleep, Tid};
 use schedlab_track::Slot;
 use std::sync::Arc;
 
@@ -54,6 +54,15 @@ pub(super) struct Seat {
     pub stopper: bool,
     /// The CPU where it is, or last was.
     pub cpu: Option<CpuId>,
+}
+
+impl Seat {
+    /// The task has this name, and belongs to this process, from now on.
+    pub fn is_named(&mut self, record: &NameRecord) {
+        self.tgid = record.tgid.or(self.tgid);
+        self.softirqd = record.comm.starts_with("ksoftirqd/");
+        self.stopper = record.comm.starts_with("migration/");
+    }
 }
 
 /// What is known of one task.
@@ -105,8 +114,10 @@ pub(super) struct Task {
     pub doubted: bool,
     /// It was in the middle of long work when the trace ended.
     pub goes_on: bool,
-    /// A signal ended it, which it might have outlived.
-    pub killed: Option<Killed>,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// Its last long sleeps that no task ended.
+    pub naps: Vec<Nap>,
     /// How long it had slept when the trace ended, 0 if it was awake; none if it had ended.
     pub asleep: Option<Nanos>,
 }
@@ -144,14 +155,37 @@ impl Task {
             awake: None,
             doubted: false,
             goes_on: false,
-            killed: None,
+            ending: None,
+            naps: Vec::new(),
             asleep: None,
         }
     }
 
-    /// A signal ends it.
-    pub fn is_killed(&mut self, signal: u16, start: Nanos, now: Nanos) {
-        self.killed = Killed::of(self, signal, start, now);
+    /// It ends now, by a signal or by itself, in a trace that began at `start`.
+    pub fn exits(&mut self, signal: Option<u16>, start: Nanos, now: Nanos) {
+        if self.ending.is_none() {
+            self.ending = match signal {
+                Some(signal) => Ending::by_signal(self, signal, start, now),
+                None => Some(Ending::of(self, start, now)),
+            };
+        }
+    }
+
+    /// When it began, in a trace that began at `start`.
+    pub fn began(&self, start: Nanos) -> Nanos {
+        match self.begin {
+            Begin::After(after) | Begin::Forked { after, .. } => start.saturating_add(after),
+        }
+    }
+
+    /// A sleep that no task ended is over.
+    pub fn slept(&mut self, length: Nanos, woken: Nanos) {
+        if length >= Nap::LEAST {
+            if self.naps.len() == Nap::KEPT {
+                self.naps.remove(0);
+            }
+            self.naps.push(Nap { woken, length });
+        }
     }
 
     /// The trace, which began at `start`, ends.
@@ -169,9 +203,7 @@ impl Task {
     /// that time, and on a CPU for a hundredth, at least 10 ms; or waiting for a CPU for a tenth of it, at least 10 ms,
     /// even if it did not run at all. How much more of this work there was, nobody knows.
     pub fn is_amid_work(&self, start: Nanos, end: Nanos) -> bool {
-        let began = match self.begin {
-            Begin::After(after) | Begin::Forked { after, .. } => start.saturating_add(after),
-        };
+        let began = self.began(start);
         let span = end.saturating_sub(start);
         let awake = end.saturating_sub(self.awake.unwrap_or(began));
         let at_work = matches!(self.place, Place::Running { .. } | Place::Ready);

@@ -51,6 +51,8 @@ pub struct Report {
     pub going_round: usize,
     /// Tasks that a signal ended, and that are killed when they are as old as then.
     pub killed: usize,
+    /// Tasks that ended when another one's time was over, and that are killed when they are as old as then.
+    pub stopped: usize,
     /// What is missing at the end of a file that was cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -72,15 +74,21 @@ impl Report {
         }
     }
 
+    /// Says how many tasks were ended so.
+    fn are_ended(&mut self, number: usize, so: &str) {
+        match number {
+            0 => {}
+            1 => self.remarks.push(format!("1 task was {so}: in the model it is killed as long after its beginning")),
+            n => self
+                .remarks
+                .push(format!("{n} tasks were {so}: in the model they are killed, each as long after its beginning")),
+        }
+    }
+
     /// Says which tasks go on, and until when.
     pub(super) fn ends(&mut self, end: &End) {
-        if self.killed > 0 {
-            let (were, so) = match self.killed {
-                1 => ("1 task was".to_owned(), "so it is in the model, as long after its beginning"),
-                n => (format!("{n} tasks were"), "so they are in the model, each as long after its beginning"),
-            };
-            self.remarks.push(format!("{were} ended by a signal: {so}"));
-        }
+        self.are_ended(self.killed, "ended by a signal");
+        self.are_ended(self.stopped, "stopped when the time of another one was over");
         let until = match end {
             End::Work => return,
             End::Time(span) => format!("the run ends after {:.3} s, as the trace does", *span as f64 / 1e9),

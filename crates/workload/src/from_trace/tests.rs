@@ -1,10 +1,10 @@
 //! Traces with a known program give that program back; random traces keep each task's CPU time.
 
 mod children;
+mod endings;
 mod ends;
 mod habits;
 mod joins;
-mod killed;
 mod messages;
 mod outside;
 mod yields;

@@ -132,6 +132,14 @@ impl Track {
         true
     }
 
+    /// A running task ends.
+    fn comes_to_its_end(&mut self, task: Slot, signal: Option<u16>, now: Nanos) {
+        let ix = self.index(Some(task));
+        if !self.closed && self.charge_up_to(ix, now) {
+            self.tasks[ix as usize].exits(signal, self.start, now);
+        }
+    }
+
     /// The task is on this CPU or its queue, or was when it fell asleep.
     fn is_at(&mut self, slot: Slot, cpu: CpuId) {
         let seat = row(&mut self.seats, slot);
@@ -215,7 +223,9 @@ impl Track {
         };
         self.push(ix, Token::Block { length, waker });
         self.awakes(ix, waker);
-        if waker != NOBODY {
+        if waker == NOBODY {
+            self.tasks[ix as usize].slept(length, now);
+        } else {
             self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
         }
         let task = &mut self.tasks[ix as usize];
@@ -285,10 +295,7 @@ impl Observer for Track {
     }
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
-        let seat = row(&mut self.seats, task);
-        seat.tgid = record.tgid.or(seat.tgid);
-        seat.softirqd = record.comm.starts_with("ksoftirqd/");
-        seat.stopper = record.comm.starts_with("migration/");
+        row(&mut self.seats, task).is_named(record);
         if let Some(path) = &record.cgroup {
             self.identify(task, record.time, |identity| {
                 if identity.cgroup.as_deref() != Some(path) {
@@ -307,10 +314,11 @@ impl Observer for Track {
     }
 
     fn killed(&mut self, task: Slot, signal: u16, now: Nanos) {
-        let ix = self.index(Some(task));
-        if !self.closed && self.charge_up_to(ix, now) {
-            self.tasks[ix as usize].is_killed(signal, self.start, now);
-        }
+        self.comes_to_its_end(task, Some(signal), now);
+    }
+
+    fn exits(&mut self, task: Slot, now: Nanos) {
+        self.comes_to_its_end(task, None, now);
     }
 
     fn lost(&mut self, _: CpuId, _: Nanos) {
@@ -355,8 +363,9 @@ impl Observer for Track {
             return;
         }
         let since = stop.since.unwrap_or(stop.now);
-        let begin = Begin::After(since - self.start);
-        let Some(ix) = self.lookup(task, begin, Place::Running { cpu, since }) else { return };
+        let Some(ix) = self.lookup(task, Begin::After(since - self.start), Place::Running { cpu, since }) else {
+            return;
+        };
         self.seen_on(ix, cpu);
         if stop.late {
             return;
@@ -444,15 +453,11 @@ impl Observer for Track {
     }
 
     fn sleeps(&mut self, task: Slot, why: Sleep) {
-        if let Some(task) = self.task(task) {
-            task.sleeps = Some(why);
-        }
+        self.task(task).into_iter().for_each(|task| task.sleeps = Some(why));
     }
 
     fn doubted(&mut self, task: Slot, _: Nanos) {
-        if let Some(task) = self.task(task) {
-            task.doubted = true;
-        }
+        self.task(task).into_iter().for_each(|task| task.doubted = true);
     }
 
     /// The task on the CPU did not run meanwhile.

@@ -1,13 +1,13 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
+use super::endings::{Ending, Endings};
 use super::identity::{Identity, Speaker, session};
-use super::killed::Killed;
 use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
 use super::sequence::{NOBODY, TaskIx, Token, last_rounds, mean_block};
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
-use schedlab_base::{Nanos, Tid};
+use schedlab_base::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The identity with which a task ran longest.
@@ -63,14 +63,14 @@ fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Opt
 fn phases(
     end: &End,
     task: &Task,
-    killed: Option<Killed>,
+    ended: Option<Ending>,
     sequence: &[Token],
     voice: &emit::Voice,
     report: &mut Report,
 ) -> Vec<Phase> {
-    if let Some(killed) = killed {
-        let phases = killed.phases(sequence, voice);
-        report.killed += 1;
+    if let Some(ended) = ended {
+        let phases = ended.phases(sequence, voice);
+        *(if ended.killed { &mut report.killed } else { &mut report.stopped }) += 1;
         report.count_phases(&phases);
         return phases;
     }
@@ -126,7 +126,7 @@ impl ModelBuilder {
             Workload { name: "model".to_owned(), global: end.global(), recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
-        let ended = self.ended_by_themselves();
+        let endings = Endings::of(self.track());
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
             let task = &tasks[ix];
             let unknown = task.identities.iter().any(|(identity, _)| identity.properties.policy.is_none());
@@ -149,11 +149,10 @@ impl ModelBuilder {
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
             let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
             let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
-            let killed = task.killed.filter(|_| self.process(task).is_none_or(|process| !ended.contains(&process)));
-            let phases = phases(&end, task, killed, sequence, &voice, report);
-            let age =
-                |killed: Killed| killed.at.saturating_sub(window.0.saturating_add(delay)).max(1_000) / 1000 * 1000;
-            start.lifetime = killed.map(age);
+            let ended = task.ending.filter(|ending| endings.is_stopped(task, *ending, sequence, window.0));
+            let phases = phases(&end, task, ended, sequence, &voice, report);
+            let age = |ended: Ending| ended.at.saturating_sub(window.0.saturating_add(delay)).max(1_000) / 1000 * 1000;
+            start.lifetime = ended.map(age);
             let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
             workload.tasks.push(TaskDef { name, loops, props, phases, session, ..start });
         }
@@ -162,18 +161,6 @@ impl ModelBuilder {
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
         workload
-    }
-
-    /// The process of a task, where known.
-    fn process(&self, task: &Task) -> Option<Tid> {
-        self.track().seats[task.slot as usize].tgid
-    }
-
-    /// The processes of which a thread ended that was not killed. When it is the last thing that the process does, all
-    /// others end by a signal.
-    fn ended_by_themselves(&self) -> BTreeSet<Tid> {
-        let tasks = self.track().tasks.iter().filter(|task| task.place == Place::Dead && task.killed.is_none());
-        tasks.filter_map(|task| self.process(task)).collect()
     }
 
     fn comm(&self, task: &Task) -> &str {

@@ -33,7 +33,7 @@ fn work_that_a_signal_cut_goes_on_for_as_long() {
     assert_eq!(hog.lifetime, Some(205_000 * US));
     assert_eq!(hog.phases.last().unwrap().loops, None, "it computes until then");
     assert_eq!(task(&model, "other-3").lifetime, None);
-    let killed = "1 task was ended by a signal: so it is in the model, as long after its beginning";
+    let killed = "1 task was ended by a signal: in the model it is killed as long after its beginning";
     assert_eq!((model.report.killed, model.report.remarks.as_slice()), (1, [killed.to_owned()].as_slice()));
 }
 
@@ -88,4 +88,37 @@ fn threads_of_a_process_that_ends_did_what_there_was() {
         let model = s.model(&Options::default()).unwrap();
         assert_eq!(task(&model, "thread-2").lifetime.is_none(), by_itself);
     }
+}
+
+/// Threads (2, 3) of a process compute until its first one (1) has slept for 200 ms and tells them to stop; so does its
+/// child (4), or they end at other times.
+fn benchmark(late: Nanos) -> Script {
+    let mut s = Script::default();
+    s.names = [(1, 1), (2, 1), (3, 1), (4, 4)]
+        .map(|(tid, tgid)| NameRecord { time: 0, tid, tgid: Some(tgid), comm: "b".into(), cgroup: None })
+        .to_vec();
+    s.switch(0, 0, 0, Runnable, 1);
+    for child in 2..5 {
+        s.at(100, 0, Payload::Fork { parent: 1, child });
+    }
+    s.switch(200, 0, 1, Sleeping, 2).switch(200, 1, 0, Runnable, 3);
+    for ms in (10..200).step_by(20) {
+        s.switch(ms * 1000, 0, 2, Runnable, 4).switch((ms + 10) * 1000, 0, 4, Runnable, 2);
+    }
+    s.wake(200_200, 0, 0, 1).switch(200_210, 0, 2, Runnable, 1).switch(200_300, 0, 1, Sleeping, 2);
+    let at = 200_000 + late;
+    for (us, cpu, tid, next) in [(400, 0, 2, 4), (450, 1, 3, 0), (500, 0, 4, 0)] {
+        s.at(at + us, cpu, Payload::Exit { tid, prio: 120 }).switch(at + us + 10, cpu, tid, Dead, next);
+    }
+    s
+}
+
+#[test]
+fn work_that_stops_when_a_sleep_is_over_goes_on_for_as_long() {
+    let model = benchmark(0).model(&Options::default()).unwrap();
+    let lifetimes = ["b-2", "b-3", "b-4"].map(|name| task(&model, name).lifetime);
+    assert_eq!(lifetimes, [200_300, 200_350, 200_400].map(|us| Some(us * US)));
+    assert_eq!((task(&model, "b-1").lifetime, model.report.stopped, model.report.killed), (None, 3, 0));
+    let model = benchmark(30_000).model(&Options::default()).unwrap();
+    assert_eq!(model.report.stopped, 0, "that is too late to be the reason");
 }
