@@ -93,10 +93,9 @@ fn threads_of_a_process_that_ends_did_what_there_was() {
 /// Threads (2, 3) of a process compute until its first one (1) has slept for 200 ms and tells them to stop; so does its
 /// child (4), or they end at other times.
 fn benchmark(late: Nanos) -> Script {
-    let mut s = Script::default();
-    s.names = [(1, 1), (2, 1), (3, 1), (4, 4)]
-        .map(|(tid, tgid)| NameRecord { time: 0, tid, tgid: Some(tgid), comm: "b".into(), cgroup: None })
-        .to_vec();
+    let name = |(tid, tgid)| NameRecord { time: 0, tid, tgid: Some(tgid), comm: "b".into(), cgroup: None };
+    let names = [(1, 1), (2, 1), (3, 1), (4, 4)].map(name).to_vec();
+    let mut s = Script { names, ..Script::default() };
     s.switch(0, 0, 0, Runnable, 1);
     for child in 2..5 {
         s.at(100, 0, Payload::Fork { parent: 1, child });
