@@ -18,6 +18,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
+/// How much a task computes, in ns of CPU time, until it looks whether its life is over.
+const PIECE: Nanos = 1_000_000;
+
 /// A task, ready to run.
 pub(crate) struct Task {
     world: &'static World,
@@ -28,6 +31,8 @@ pub(crate) struct Task {
     worker: Worker<'static>,
     rng: Rng,
     started: Nanos,
+    /// When it is killed; never if that is the largest time.
+    dies_at: Nanos,
     /// The next expiry of each of its own timers, by the timer's number.
     timers: Vec<(u32, Nanos)>,
     memories: Vec<(u32, Block)>,
@@ -56,6 +61,7 @@ impl Task {
             worker: Worker::new(world.calibration, &world.capacities, world.over()),
             rng: Rng::new(world.options.seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             started: 0,
+            dies_at: Nanos::MAX,
             timers: Vec::with_capacity(world.load().timers.len()),
             memories: Vec::new(),
             working_set: None,
@@ -136,17 +142,17 @@ impl Task {
     /// Executes the program; `started` is when it was to start.
     pub(crate) fn run(mut self, started: Nanos) {
         self.started = started;
+        self.dies_at = self.spec.lifetime.map_or(Nanos::MAX, |lifetime| started.saturating_add(lifetime));
         self.worker.ends_at(self.world.over());
         self.slot.cpu_before.store(sys::thread_cpu(), Ordering::Relaxed);
         let program = &self.spec.program;
         let depth = program.iter().filter(|op| matches!(op, Op::LoopStart { .. })).count();
         let mut rounds: Vec<u64> = Vec::with_capacity(depth);
         let mut pc = 0;
-        let dies_at = self.spec.lifetime.map_or(Nanos::MAX, |lifetime| started.saturating_add(lifetime));
         let mut killed = false;
         while let Some(op) = program.get(pc) {
             pc += 1;
-            killed = killed || (dies_at < Nanos::MAX && sys::monotonic() >= dies_at);
+            killed = killed || self.is_of_age();
             match op {
                 Op::LoopStart { times } => rounds.push(times.unwrap_or(u64::MAX)),
                 Op::LoopEnd { start } => {
@@ -173,10 +179,15 @@ impl Task {
         self.slot.ended.store(1, Ordering::Release);
     }
 
+    /// Whether the task has lived for as long as it may.
+    fn is_of_age(&self) -> bool {
+        self.dies_at < Nanos::MAX && sys::monotonic() >= self.dies_at
+    }
+
     fn sleep(&mut self, amount: Amount) {
         let length = self.draw(amount);
         if length > 0 {
-            sys::sleep_until(sys::monotonic().saturating_add(length));
+            sys::sleep_until(sys::monotonic().saturating_add(length).min(self.dies_at));
         }
     }
 
@@ -247,10 +258,17 @@ impl Task {
     }
 
     fn burst(&mut self, amount: Amount, scaled: bool) {
-        let amount = self.draw(amount);
-        if amount == 0 {
-            return;
+        // One that may be killed looks whether it is, now and then.
+        let most = if self.dies_at == Nanos::MAX { Nanos::MAX } else { PIECE };
+        let mut left = self.draw(amount);
+        while left > 0 && !self.is_of_age() {
+            let piece = left.min(most);
+            self.burst_of(piece, scaled);
+            left -= piece;
         }
+    }
+
+    fn burst_of(&mut self, amount: Nanos, scaled: bool) {
         let slot = self.slot;
         let Burst { wanted, took } = self.worker.burst(amount, scaled);
         add(&slot.bursts, 1);

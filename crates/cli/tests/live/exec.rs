@@ -263,6 +263,24 @@ fn a_run_ends_when_its_tasks_have_ended() {
     }
 }
 
+/// One that computes for ever and one that sleeps for long live for 0.3 s. Both say their last words.
+#[test]
+fn a_task_is_over_when_it_has_lived_for_as_long_as_it_may() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"tasks": {
+        "hog": {"loop": 1, "x-lifetime": 300000, "phases": {"a": {"loop": -1, "run": 1000000}, "b": {"sem_post": "s"}}},
+        "sleeper": {"loop": 1, "x-lifetime": 300000, "sleep": 60000000, "run": 1000000, "sem_post": "s"},
+        "last": {"loop": 1, "phases": {"a": {"sem_wait": "s"}, "b": {"sem_wait": "s"}, "c": {"run": 1000}}}
+    }}"#;
+    let document = json(&exec(&workload(dir.path(), text), &["--no-record", "--duration", "30s"]));
+    let execution = &document["execution"];
+    assert!(execution["duration_us"].as_f64().unwrap() < 20e6, "{execution}");
+    let tasks = by_name(&execution["tasks"]);
+    let cpu = |name: &str| tasks[name]["cpu_us"].as_f64().unwrap();
+    assert!(cpu("hog") < 400_000.0 && cpu("sleeper") < 100_000.0 && cpu("last") >= 900.0, "{tasks:?}");
+}
+
 #[test]
 fn real_computations_are_checked_and_rated() {
     let _guard = one_at_a_time();

@@ -44,7 +44,8 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     let mut specs = load.tasks.iter().chain(&load.templates);
     if specs.any(|spec| spec.lifetime.is_some()) {
         notes.push(
-            "x-lifetime ends a task when its next event begins: one that sleeps or computes then goes on".to_owned(),
+            "x-lifetime does not end a wait: a task that waits for another one then ends when that one comes"
+                .to_owned(),
         );
     }
     if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {

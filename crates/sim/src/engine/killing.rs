@@ -4,8 +4,11 @@ use super::Engine;
 use crate::process::{Burst, Wait};
 use crate::program::Op;
 use crate::scheduler::Scheduler;
-use crate::task::{State, TaskId};
-use schedlab_base::{CpuId, Result};
+use crate::task::{State, TaskId, tid};
+use schedlab_base::{CpuId, Payload, Result};
+
+/// The signal that ends a task.
+const SIGKILL: u16 = 9;
 
 impl<S: Scheduler> Engine<'_, S> {
     /// The task begins: from now on its time runs.
@@ -49,6 +52,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Ends a task that was killed, when it has its CPU. It does nothing of what its program still says, but that it
     /// posts semaphores, resumes others, and forks children that are killed as well.
     pub(super) fn wind_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        self.cx.emit(cpu, Payload::Killed { tid: tid(p), signal: SIGKILL });
         while let Some(op) = self.processes[p as usize].fetch_last() {
             self.processes[p as usize].pc += 1;
             match op {

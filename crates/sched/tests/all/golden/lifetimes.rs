@@ -1,7 +1,7 @@
 //! Tasks that are killed while they run, wait and sleep.
 
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, once, run, simulate, sleep};
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, Payload};
 use schedlab_sim::program::{Load, Op, Start, TaskSpec};
 
 fn lives(lifetime: Nanos, spec: TaskSpec) -> TaskSpec {
@@ -39,6 +39,8 @@ fn a_task_that_sleeps_is_killed_and_its_posts_come() {
     for start in [Start::Wake, Start::Fork, Start::Threads] {
         let load = Load { tasks: tasks.clone(), start, sems: vec!["never".into(), "words".into()], ..Load::default() };
         let seen = accounts("linux-6.12", &load, 1000 * MS);
+        let killed = seen.events.iter().filter(|event| matches!(event.what, Payload::Killed { signal: 9, .. })).count();
+        assert_eq!(killed, 3, "{start:?}");
         let ran = ["sleeper", "waiter", "looper", "listener"].map(|name| seen.named(name).run);
         assert_eq!(ran, [MS, 0, 0, 2 * MS], "{start:?}");
     }
