@@ -11,7 +11,7 @@
 use super::emit::{Voice, on_and_on, phases};
 use super::joins::FAREWELL;
 use super::life::{Begin, Place, Task};
-use super::sequence::{NOBODY, TaskIx, Token, last_rounds, mean_block, stretches};
+use super::sequence::{NOBODY, TaskIx, Token, last_rounds, rounds_in_turn, stretches};
 use super::track::Track;
 use crate::Phase;
 use schedlab_base::{Nanos, Tid};
@@ -91,12 +91,12 @@ impl Ending {
     pub(super) fn phases(self, list: &[Token], voice: &Voice) -> Vec<Phase> {
         let (done, last) = self.split(list);
         let mut all = phases(done, voice);
-        let slept = if let [Token::Block { length, .. }, ..] = last { *length } else { 0 };
-        let rounds = last_rounds(done, SLEEP).map(|rounds| rounds.into_iter().filter_map(alone).collect::<Vec<_>>());
-        let rounds = rounds.filter(|rounds| slept <= mean_block(rounds).saturating_mul(4));
-        if self.amid_work || rounds.is_some() {
-            let rounds = rounds.filter(|_| !self.amid_work);
-            all.extend(on_and_on(&all, rounds.as_deref(), voice));
+        let asleep = if let [Token::Block { length, .. }, ..] = last { *length } else { 0 };
+        if self.amid_work {
+            all.extend(on_and_on(&all, None, voice));
+        } else if let Some(rounds) = rounds_in_turn(done, SLEEP, asleep) {
+            let rounds: Vec<Token> = rounds.into_iter().filter_map(alone).collect();
+            all.extend(on_and_on(&all, Some(&rounds), voice));
         }
         let begun = all.len();
         let more = if last.is_empty() { Vec::new() } else { phases(last, voice) };

@@ -178,10 +178,18 @@ fn mean(body: &[Token], times: u32) -> Vec<Token> {
     body.iter().map(mean).collect()
 }
 
-/// The mean length of the blocks in such rounds.
-pub(super) fn mean_block(rounds: &[Token]) -> Nanos {
-    let lengths =
-        || rounds.iter().filter_map(|t| if let Token::Block { length, .. } = t { Some(*length) } else { None });
+/// The last rounds of a task that goes on with them after it has slept for so long; none if it sleeps for much longer
+/// than it used to: it has other things to wait for.
+pub(super) fn rounds_in_turn(list: &[Token], least: Nanos, asleep: Nanos) -> Option<Vec<Token>> {
+    last_rounds(list, least).filter(|rounds| asleep <= mean_block(rounds, least).saturating_mul(4))
+}
+
+/// The mean length of the sleeps in such rounds.
+fn mean_block(rounds: &[Token], least: Nanos) -> Nanos {
+    let lengths = || {
+        let length = |token: &Token| if let Token::Block { length, .. } = token { Some(*length) } else { None };
+        rounds.iter().filter_map(length).filter(|length| *length >= least)
+    };
     lengths().fold(0, Nanos::saturating_add) / (lengths().count() as Nanos).max(1)
 }
 

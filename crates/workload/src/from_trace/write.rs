@@ -4,7 +4,7 @@ use super::endings::{Ending, Endings};
 use super::identity::{Identity, Speaker, session};
 use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
-use super::sequence::{NOBODY, TaskIx, Token, last_rounds, mean_block};
+use super::sequence::{NOBODY, TaskIx, Token, rounds_in_turn};
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
@@ -53,10 +53,8 @@ fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Opt
     if task.goes_on {
         return emit::on_and_on(phases, None, voice);
     }
-    let (asleep, rounds) = (task.asleep?, last_rounds(&task.sequence, 0)?);
-    // One that sleeps for much longer than it used to has other things to wait for.
-    let in_turn = asleep <= mean_block(&rounds).saturating_mul(4);
-    in_turn.then(|| emit::on_and_on(phases, Some(&rounds), voice)).flatten()
+    let rounds = rounds_in_turn(&task.sequence, 0, task.asleep?)?;
+    emit::on_and_on(phases, Some(&rounds), voice)
 }
 
 /// What a task does: its sequence, and what it goes on with.

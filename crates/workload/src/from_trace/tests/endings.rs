@@ -1,4 +1,4 @@
-//! Tasks that a signal ended.
+//! Tasks that were ended, by a signal or because their time was over.
 
 use super::*;
 use crate::TaskDef;
