@@ -169,10 +169,8 @@ impl Task {
                         pc = *start as usize + 1;
                     }
                 }
-                // What others wait for comes all the same.
-                Op::SemPost(_) | Op::Resume(_) | Op::Synced(_) | Op::Fork(_) => self.execute(op),
-                op if !killed => self.execute(op),
-                _ => {}
+                op if killed && !op.serves_others() => {}
+                op => self.execute(op),
             }
         }
         self.slot.cpu_after.store(sys::thread_cpu(), Ordering::Relaxed);

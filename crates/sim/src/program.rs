@@ -77,6 +77,14 @@ pub enum Op {
     LoopEnd { start: u32 },
 }
 
+impl Op {
+    /// Whether a task that was killed does it all the same ([`TaskSpec::lifetime`]): others may wait for it.
+    #[must_use]
+    pub fn serves_others(&self) -> bool {
+        matches!(self, Self::SemPost(_) | Self::Resume(_) | Self::Synced(_) | Self::Fork(_))
+    }
+}
+
 /// Scheduling policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]

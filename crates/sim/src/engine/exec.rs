@@ -408,7 +408,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.block(cpu, p, false)
     }
 
-    pub(super) fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
+    fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
         if self.cx.nr_tasks() >= MOST_TASKS {
             let text = format!("the workload has made {MOST_TASKS} tasks by {:.6} s", self.cx.now as f64 / 1e9);
             return Err(Error::input(text).mend("let it fork less often, or run it for a shorter time"));

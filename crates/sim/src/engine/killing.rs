@@ -2,7 +2,6 @@
 
 use super::Engine;
 use crate::process::{Burst, Wait};
-use crate::program::Op;
 use crate::scheduler::Scheduler;
 use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Payload, Result};
@@ -55,17 +54,11 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.emit(cpu, Payload::Killed { tid: tid(p), signal: SIGKILL });
         while let Some(op) = self.processes[p as usize].fetch_last() {
             self.processes[p as usize].pc += 1;
-            match op {
-                Op::SemPost(_) | Op::Resume(_) | Op::Synced(_) => {
-                    self.execute(cpu, p, op)?;
-                }
-                Op::Fork(template) => {
-                    let child = self.cx.nr_tasks();
-                    self.fork(p, *template)?;
-                    self.processes[child as usize].killed = true;
-                }
-                _ => {}
+            let born = self.cx.nr_tasks();
+            if op.serves_others() {
+                self.execute(cpu, p, op)?;
             }
+            (born..self.cx.nr_tasks()).for_each(|child| self.processes[child as usize].killed = true);
         }
         self.exit(cpu, p);
         Ok(())
