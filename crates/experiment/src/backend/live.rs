@@ -8,7 +8,7 @@ use super::Request;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_capture::{Output, Progress, Recorded};
 use schedlab_live::{Execution, Options, Recording};
-use schedlab_sim::program::Op;
+use schedlab_sim::program::{Op, TaskSpec};
 use std::fs;
 use std::path::PathBuf;
 
@@ -41,14 +41,14 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     if workload.global.until.is_some() {
         notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
     }
-    let mut specs = load.tasks.iter().chain(&load.templates);
-    if specs.any(|spec| spec.lifetime.is_some()) {
+    let some = |such: fn(&TaskSpec) -> bool| load.tasks.iter().chain(&load.templates).any(such);
+    if some(|spec| spec.lifetime.is_some()) {
         notes.push(
             "x-lifetime does not end a wait: a task that waits for another one then ends when that one comes"
                 .to_owned(),
         );
     }
-    if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {
+    if some(|spec| spec.program.contains(&Op::Exec)) {
         notes.push("x-exec is not run: the task goes on as it is".to_owned());
     }
     let options = Options {

@@ -5,7 +5,7 @@
 
 use super::names::Names;
 use schedlab_base::{Error, Result};
-use schedlab_workload::{Action, Phase, TaskDef, Workload, path_of};
+use schedlab_workload::{Action, Phase, Step, TaskDef, Workload, path_of};
 
 /// The most events that a task may carry out at one instant.
 const MAX_AT_ONCE: u64 = 10_000_000;
@@ -20,6 +20,9 @@ pub(super) fn check(workload: &Workload, names: &Names) -> Result<()> {
 
 /// Refuses a task that is killed while it may hold what others need, or while others count on it.
 fn check_lifetime(task: &TaskDef) -> Result<()> {
+    if task.lifetime.is_none() {
+        return Ok(());
+    }
     let needed = |what: &Action| {
         matches!(
             what,
@@ -33,18 +36,21 @@ fn check_lifetime(task: &TaskDef) -> Result<()> {
         )
     };
     let mut steps = task.phases.iter().flat_map(|phase| phase.events.iter().map(move |step| (phase, step)));
-    match steps.find(|(_, step)| task.lifetime.is_some() && needed(&step.what)) {
+    match steps.find(|(_, step)| needed(&step.what)) {
         None => Ok(()),
         Some((phase, step)) => {
-            let error = Error::input(
-                "a task with x-lifetime cannot wait for locks, conditions and barriers: others would \
-                                      wait for it in vain when it is killed",
-            );
-            let error = error.key(path_of(task, phase, &step.key));
-            let error = if step.line > 0 { error.line(step.line) } else { error };
-            Err(error.mend("use semaphores, or leave x-lifetime out"))
+            let what = "a task with x-lifetime cannot wait for locks, conditions and barriers: others would wait for \
+                        it in vain when it is killed";
+            Err(at(what, task, phase, Some(step)).mend("use semaphores, or leave x-lifetime out"))
         }
     }
+}
+
+/// An error at an event of a phase, or at the phase.
+fn at(what: &str, task: &TaskDef, phase: &Phase, step: Option<&Step>) -> Error {
+    let (key, line) = step.map_or(("", 0), |step| (step.key.as_str(), step.line));
+    let error = Error::input(what).key(path_of(task, phase, key));
+    if line > 0 { error.line(line) } else { error }
 }
 
 fn check_task(task: &TaskDef, names: &Names) -> Result<()> {
@@ -70,9 +76,7 @@ fn check_task(task: &TaskDef, names: &Names) -> Result<()> {
 }
 
 fn endless(task: &TaskDef, phase: &Phase) -> Error {
-    let (key, line) = phase.events.first().map_or(("", 0), |step| (step.key.as_str(), step.line));
-    let error = Error::input("this loop goes on without any time passing").key(path_of(task, phase, key));
-    let error = if line > 0 { error.line(line) } else { error };
+    let error = at("this loop goes on without any time passing", task, phase, phase.events.first());
     error.mend("let it run, sleep or wait for another task, or loop fewer times")
 }
 
