@@ -80,7 +80,7 @@ fn needed<'a>(workload: &'a Workload, homeless: &BTreeSet<&'a str>) -> BTreeSet<
     loop {
         let (now, rest): (Vec<&TaskDef>, Vec<&TaskDef>) = out.into_iter().partition(|task| {
             actions(task).any(|what| match what {
-                Action::SemPost(name) => awaited.contains(name.as_str()),
+                Action::SemPost(name) | Action::Ask(name) => awaited.contains(name.as_str()),
                 Action::Fork(name) => tasks.contains(name.as_str()),
                 _ => false,
             })

@@ -54,6 +54,19 @@ pub(crate) struct SemWords {
     pub(crate) waiters: AtomicU32,
 }
 
+/// So many questions at a semaphore may wait until they are taken.
+pub(crate) const MOST_QUESTIONS: u64 = 1 << 12;
+
+/// The questions at a semaphore that nobody has taken yet: the slots of the tasks that asked, first come, first served.
+#[repr(C)]
+pub(crate) struct Questions {
+    pub(crate) mutex: AtomicU32,
+    /// How many were asked, and how many taken.
+    pub(crate) asked: AtomicU64,
+    pub(crate) taken: AtomicU64,
+    pub(crate) askers: [AtomicU32; MOST_QUESTIONS as usize],
+}
+
 /// What a task reports. Only the task writes it.
 #[repr(C)]
 pub(crate) struct Slot {
@@ -87,6 +100,8 @@ pub(crate) struct Slot {
     /// How many of its results were checked, and the largest error of one, as the bits of a number.
     pub(crate) checked: AtomicU64,
     pub(crate) worst: AtomicU64,
+    /// The answers to its questions, which others give.
+    pub(crate) answers: SemWords,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -110,9 +125,12 @@ pub(crate) struct Region {
     suspensions: Array,
     barriers: Array,
     sems: Array,
+    questions: Array,
     timers: Array,
     forks: Array,
     slots: Array,
+    /// The semaphores that have questions.
+    asked: Vec<u32>,
 }
 
 // SAFETY: the region is mapped until it is dropped, and every word of it is atomic.
@@ -127,6 +145,7 @@ impl Words for AtomicU64 {}
 impl Words for Waiting {}
 impl Words for BarrierWords {}
 impl Words for SemWords {}
+impl Words for Questions {}
 impl Words for Slot {}
 
 impl Region {
@@ -139,6 +158,7 @@ impl Region {
             Array { at, count }
         };
         let forked = if load.templates.is_empty() { 0 } else { FORKED };
+        let asked = load.asked();
         let mut region = Self {
             start: std::ptr::null_mut(),
             bytes: 0,
@@ -147,9 +167,11 @@ impl Region {
             suspensions: array(load.suspensions.len(), size_of::<Waiting>()),
             barriers: array(load.barriers.len(), size_of::<BarrierWords>()),
             sems: array(load.sems.len(), size_of::<SemWords>()),
+            questions: array(asked.len(), size_of::<Questions>()),
             timers: array(load.timers.len(), size_of::<AtomicU64>()),
             forks: array(load.templates.len(), size_of::<AtomicU32>()),
             slots: array(load.tasks.len() + forked, size_of::<Slot>()),
+            asked,
         };
         region.bytes = end;
         region.start = sys::map(end, true).map_err(|e| Error::system("cannot map the memory of the run", &e))?;
@@ -184,6 +206,12 @@ impl Region {
 
     pub(crate) fn sems(&self) -> &[SemWords] {
         self.array(self.sems)
+    }
+
+    /// The questions at a semaphore; none if nobody asks there.
+    pub(crate) fn questions(&self, sem: u32) -> Option<&Questions> {
+        let at = self.asked.binary_search(&sem).ok()?;
+        Some(&self.array(self.questions)[at])
     }
 
     /// The next expiry of each timer that tasks share; 0 before its first use.

@@ -3,7 +3,7 @@
 //! They mean what the engine means by them: a mutex that is released is free for whoever comes first, a signal is lost
 //! when no task waits, a post is not.
 
-use crate::region::{BarrierWords, SemWords, Waiting};
+use crate::region::{BarrierWords, MOST_QUESTIONS, Questions, SemWords, Waiting};
 use crate::sys;
 use schedlab_base::{Nanos, Tid};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -127,17 +127,46 @@ pub(crate) fn post(sem: &SemWords) {
     }
 }
 
+/// Decrements a semaphore; `false` if it is 0.
+pub(crate) fn take(sem: &SemWords) -> bool {
+    sem.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok()
+}
+
 /// Decrements a semaphore; sleeps while it is 0.
 pub(crate) fn wait_sem(sem: &SemWords) {
-    let take = || sem.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
-    if take() {
+    if take(sem) {
         return;
     }
     sem.waiters.fetch_add(1, Ordering::SeqCst);
-    while !take() {
+    while !take(sem) {
         sys::futex_wait(&sem.count, 0, None);
     }
     sem.waiters.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Asks a question on behalf of the task with this slot; `false` if too many wait already.
+pub(crate) fn ask(questions: &Questions, slot: usize) -> bool {
+    lock(&questions.mutex);
+    let (asked, taken) = (questions.asked.load(Ordering::Relaxed), questions.taken.load(Ordering::Relaxed));
+    let fits = asked - taken < MOST_QUESTIONS;
+    if fits {
+        questions.askers[(asked % MOST_QUESTIONS) as usize].store(slot as u32, Ordering::Relaxed);
+        questions.asked.store(asked + 1, Ordering::Relaxed);
+    }
+    unlock(&questions.mutex);
+    fits
+}
+
+/// Takes the oldest question: the slot of the task that asked it.
+pub(crate) fn take_question(questions: &Questions) -> Option<usize> {
+    lock(&questions.mutex);
+    let (asked, taken) = (questions.asked.load(Ordering::Relaxed), questions.taken.load(Ordering::Relaxed));
+    let first = (taken < asked).then(|| {
+        questions.taken.store(taken + 1, Ordering::Relaxed);
+        questions.askers[(taken % MOST_QUESTIONS) as usize].load(Ordering::Relaxed) as usize
+    });
+    unlock(&questions.mutex);
+    first
 }
 
 /// Sleeps until the word is not 0.

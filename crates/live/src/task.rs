@@ -7,13 +7,14 @@ pub(crate) use birth::{begin, spawn};
 use crate::attributes::Attributes;
 use crate::computing::Computation;
 use crate::memory::{self, Block, Buffer, Touched};
-use crate::region::{CLASSES, Slot, add};
+use crate::region::{CLASSES, MOST_QUESTIONS, Slot, add};
 use crate::sync::{self, AtBarrier};
 use crate::sys;
 use crate::work::{Burst, Worker};
 use crate::world::World;
 use schedlab_base::{Error, Nanos, Result, Rng, Tid};
 use schedlab_sim::program::{Amount, Op, Setting, TaskSpec};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -24,6 +25,8 @@ const PIECE: Nanos = 1_000_000;
 /// A task, ready to run.
 pub(crate) struct Task {
     world: &'static World,
+    /// Which slot it has.
+    at: usize,
     slot: &'static Slot,
     spec: &'static TaskSpec,
     tid: Tid,
@@ -35,6 +38,8 @@ pub(crate) struct Task {
     dies_at: Nanos,
     /// The next expiry of each of its own timers, by the timer's number.
     timers: Vec<(u32, Nanos)>,
+    /// The questions that it took and has not answered: at which semaphore, and the slot of who asked.
+    questions: VecDeque<(u32, usize)>,
     memories: Vec<(u32, Block)>,
     working_set: Option<Block>,
     /// The memory and the working set that it uses now.
@@ -54,6 +59,7 @@ impl Task {
         slot.tid.store(tid, Ordering::Release);
         let mut task = Self {
             world,
+            at,
             slot,
             spec,
             tid,
@@ -63,6 +69,7 @@ impl Task {
             started: 0,
             dies_at: Nanos::MAX,
             timers: Vec::with_capacity(world.load().timers.len()),
+            questions: VecDeque::new(),
             memories: Vec::new(),
             working_set: None,
             uses: (None, 0),
@@ -169,6 +176,12 @@ impl Task {
                         pc = *start as usize + 1;
                     }
                 }
+                // What it would have been asked there is answered.
+                Op::SemWait(s) if killed => {
+                    if sync::take(&self.world.region.sems()[*s as usize]) {
+                        self.take_question(*s);
+                    }
+                }
                 op if killed && !op.serves_others() => {}
                 op => self.execute(op),
             }
@@ -238,8 +251,7 @@ impl Task {
                 };
                 self.barrier(barrier, AtBarrier::Spin(&mut tired));
             }
-            Op::SemPost(s) => sync::post(&region.sems()[s as usize]),
-            Op::SemWait(s) => sync::wait_sem(&region.sems()[s as usize]),
+            Op::SemPost(_) | Op::SemWait(_) | Op::Ask(_) | Op::Answer(_) | Op::Await => self.semaphore(op),
             // Real threads wake each other by futexes, which know no synchronous wake-up.
             Op::Synced(ref op) => self.execute(op),
             Op::Yield => sys::sched_yield(),
@@ -249,6 +261,38 @@ impl Task {
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),
         }
+    }
+
+    fn semaphore(&mut self, op: &Op) {
+        let region = &self.world.region;
+        match *op {
+            Op::SemPost(s) => sync::post(&region.sems()[s as usize]),
+            Op::SemWait(s) => {
+                sync::wait_sem(&region.sems()[s as usize]);
+                self.take_question(s);
+            }
+            Op::Ask(s) => {
+                if !region.questions(s).is_some_and(|questions| sync::ask(questions, self.at)) {
+                    let name = &self.world.load().sems[s as usize];
+                    let what = format!("{MOST_QUESTIONS} questions at \"{name}\" wait already");
+                    self.fail(&Error::input(what).mend("let more tasks take them, or await the answers"));
+                }
+                sync::post(&region.sems()[s as usize]);
+            }
+            Op::Answer(s) => {
+                let taken = self.questions.iter().position(|(sem, _)| *sem == s);
+                if let Some((_, asker)) = taken.and_then(|at| self.questions.remove(at)) {
+                    sync::post(&self.world.slot(asker).answers);
+                }
+            }
+            _ => sync::wait_sem(&self.slot.answers),
+        }
+    }
+
+    /// With a post of a semaphore, the oldest question there is taken.
+    fn take_question(&mut self, sem: u32) {
+        let question = self.world.region.questions(sem).and_then(sync::take_question);
+        self.questions.extend(question.map(|asker| (sem, asker)));
     }
 
     fn draw(&mut self, amount: Amount) -> Nanos {

@@ -27,6 +27,7 @@ mod instants;
 mod interrupts;
 mod killing;
 mod properties;
+mod semaphores;
 mod set;
 mod speed;
 mod switch;

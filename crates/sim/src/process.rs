@@ -2,7 +2,9 @@
 
 use crate::cpuset::CpuSet;
 use crate::program::{Amount, Load, Op, TaskSpec};
+use crate::task::TaskId;
 use schedlab_base::{Nanos, Rng};
+use std::collections::VecDeque;
 
 /// The place of a task among those that wait for a mutex: its priority as traces contain it, and a deadline task's
 /// deadline. The least is the first.
@@ -18,6 +20,7 @@ pub(crate) enum Wait {
     Cond(u32),
     Barrier(u32),
     Sem(u32),
+    Answer,
     Resume(u32),
     SpinLock(u32),
     SpinBarrier(u32),
@@ -39,6 +42,7 @@ impl Wait {
             Self::Cond(i) => name("condition", &load.conds[i as usize]),
             Self::Barrier(i) | Self::SpinBarrier(i) => name("barrier", &load.barriers[i as usize].0),
             Self::Sem(i) => name("semaphore", &load.sems[i as usize]),
+            Self::Answer => "an answer".into(),
             Self::Resume(i) => name("resume of", &load.suspensions[i as usize]),
         }
     }
@@ -72,12 +76,23 @@ pub(crate) struct Rare {
     /// priorities.
     pub held: Vec<u32>,
     pub rank: Rank,
+    /// The questions that it took and has not answered: at which semaphore, and who asked.
+    pub questions: VecDeque<(u32, TaskId)>,
+    /// The answers to its own questions that it has not taken.
+    pub answers: u64,
     /// The time between two readings of its CPU clock; 0 means that it does not read it.
     pub clock_poll: Nanos,
 }
 
-static NOTHING_RARE: Rare =
-    Rare { around: Vec::new(), own_timers: Vec::new(), held: Vec::new(), rank: (0, 0), clock_poll: 0 };
+static NOTHING_RARE: Rare = Rare {
+    around: Vec::new(),
+    own_timers: Vec::new(),
+    held: Vec::new(),
+    rank: (0, 0),
+    questions: VecDeque::new(),
+    answers: 0,
+    clock_poll: 0,
+};
 
 #[derive(Debug)]
 pub(crate) struct Process<'a> {

@@ -4,6 +4,7 @@
 //! checked when a [`Load`] is built, so that the engine does not have to look anything up.
 
 use schedlab_base::{Averages, Computing, CpuId, Nanos};
+use std::collections::BTreeSet;
 
 /// An amount of time, drawn at random at each execution if `sd` is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,8 +47,14 @@ pub enum Op {
     Synced(Box<Op>),
     /// Increments a semaphore.
     SemPost(u32),
-    /// Decrements a semaphore; sleeps while it is 0.
+    /// Decrements a semaphore; sleeps while it is 0. The oldest question of those that are asked there is the task's.
     SemWait(u32),
+    /// Increments a semaphore, and asks a question there.
+    Ask(u32),
+    /// Answers the oldest question of those that the task took at this semaphore; has no effect if there is none.
+    Answer(u32),
+    /// Takes an answer to a question of its own; sleeps while there is none.
+    Await,
     /// As `Barrier`, but the waiting task burns CPU time.
     SpinBarrier(u32),
     /// As `SpinBarrier`, but a task sleeps after it has burnt `spin` of CPU time in vain.
@@ -81,7 +88,10 @@ impl Op {
     /// Whether a task that was killed does it all the same ([`TaskSpec::lifetime`]): others may wait for it.
     #[must_use]
     pub fn serves_others(&self) -> bool {
-        matches!(self, Self::SemPost(_) | Self::Resume(_) | Self::Synced(_) | Self::Fork(_))
+        matches!(
+            self,
+            Self::SemPost(_) | Self::Ask(_) | Self::Answer(_) | Self::Resume(_) | Self::Synced(_) | Self::Fork(_)
+        )
     }
 }
 
@@ -335,6 +345,15 @@ impl Load {
     #[must_use]
     pub fn nr_tasks(&self) -> usize {
         self.tasks.iter().map(|spec| spec.count() as usize).sum()
+    }
+
+    /// The semaphores at which questions are asked, in ascending order.
+    #[must_use]
+    pub fn asked(&self) -> Vec<u32> {
+        let ops = self.tasks.iter().chain(&self.templates).flat_map(|spec| &spec.program);
+        let plain = ops.map(|op| if let Op::Synced(op) = op { &**op } else { op });
+        let asked: BTreeSet<u32> = plain.filter_map(|op| if let Op::Ask(s) = op { Some(*s) } else { None }).collect();
+        asked.into_iter().collect()
     }
 
     /// Whether some task reads its CPU clock while it works.

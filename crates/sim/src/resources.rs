@@ -29,6 +29,8 @@ pub(crate) struct Barrier {
 pub(crate) struct Semaphore {
     pub count: u64,
     pub waiters: VecDeque<TaskId>,
+    /// Who asked a question with its post that nobody has taken yet.
+    pub askers: VecDeque<TaskId>,
 }
 
 #[derive(Debug)]

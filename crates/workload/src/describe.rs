@@ -25,7 +25,7 @@ impl fmt::Display for Action {
             Self::Wait { cond: name, .. } | Self::Sync { cond: name, .. } => write!(f, "{event} {name}"),
             Self::Mem(bytes) | Self::IoRun(bytes) => write!(f, "{event} {bytes} B"),
             Self::MemRun { size, .. } => write!(f, "{event} in {size} B"),
-            Self::Yield | Self::Exec => write!(f, "{event}"),
+            Self::Yield | Self::Exec | Self::Await => write!(f, "{event}"),
             Self::HybridBarrier { name, spin } => write!(f, "{event} {name} for {}", time(*spin)),
             Self::Lock(name)
             | Self::Unlock(name)
@@ -37,6 +37,8 @@ impl fmt::Display for Action {
             | Self::Fork(name)
             | Self::SemPost(name)
             | Self::SemWait(name)
+            | Self::Ask(name)
+            | Self::Answer(name)
             | Self::SpinBarrier(name)
             | Self::SpinLock(name)
             | Self::SpinUnlock(name) => write!(f, "{event} {name}"),

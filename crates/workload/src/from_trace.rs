@@ -37,6 +37,8 @@ mod pools;
 mod report;
 mod rounds;
 mod sequence;
+mod services;
+mod sides;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -63,7 +65,8 @@ use schedlab_base::{
     TaskRecord, Tid,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
-use sequence::Token;
+use sequence::{TaskIx, Token, anonymous};
+use services::Services;
 use std::collections::HashMap;
 use track::{MOST_TASKS, Track};
 use unseen::Added;
@@ -189,13 +192,17 @@ impl ModelBuilder {
         let mut causes = self.settle(&kept);
         self.soft_irqs_are_sent =
             self.track().pairs.soft_irqs_are_sent(|waker, task| causes.hold(self.track(), waker, task));
-        let pools = habits::pools(&self.track().tasks, |waker, task| causes.hold(self.track(), waker, task));
+        let mut pools = habits::pools(&self.track().tasks, |waker, task| causes.hold(self.track(), waker, task));
         let joins = Joins::of(&self.track().tasks, &kept);
-        self.add_unseen(causes, &joins, options.most_events);
+        let comm = |task: &TaskIx| self.comm(&self.track().tasks[*task as usize]);
+        let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
+        let mut services = Services::find(&self.track().tasks, &kept, alike);
+        self.add_unseen(causes, &joins, &mut services, options.most_events);
+        pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some()));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);
         let window = self.replay.observer.0.bounds();
-        let workload = self.write(&kept, &shared, options, window, &mut report);
+        let workload = self.write(&kept, &shared, &services, options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
@@ -272,14 +279,16 @@ impl ModelBuilder {
         report
     }
 
-    /// Adds the waits for children and the messages that no wake-up shows. If there were too many events else, several
-    /// messages are one, or there are none.
-    fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, most_events: usize) {
+    /// Adds the waits for children and the messages that no wake-up shows, and has servers answer whom they serve. If
+    /// there were too many events else, several messages are one, or there are none.
+    fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, services: &mut Services, most_events: usize) {
         let track = &mut self.replay.observer.0.inner;
         let folded = |task: &Task| task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
         let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
+        let (kept, served) = (causes.kept, services.clone());
         let mut causal = |tasks: &Track, waker, task| {
-            plain[waker as usize] && plain[task as usize] && causes.hold(tasks, waker, task)
+            let plain = plain[waker as usize] && plain[task as usize];
+            plain && !served.joins(waker, task) && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
         let take = messages::take(&track.fed, &track.tasks);
@@ -298,26 +307,22 @@ impl ModelBuilder {
             if added.tokens == tried.tokens {
                 continue;
             }
-            for coarseness in self.coarseness.looser() {
-                let mut left = most_events;
-                let with = |(task, added): (&Task, &Vec<_>)| {
-                    let sequence = match added.is_empty() {
-                        true => coarseness.fold(&task.sequence),
-                        false => coarseness.fold(&unseen::insert(&task.sequence, added.clone())),
-                    };
-                    left = left.checked_sub(sequence.len())?;
-                    Some(sequence)
-                };
-                let sequences: Option<Vec<Vec<Token>>> =
-                    std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
-                if let Some(sequences) = sequences {
-                    std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
-                    self.coarseness = coarseness;
-                    return;
-                }
+            let with = |(task, added): (&Task, &Vec<_>)| match added.is_empty() {
+                true => task.sequence.clone(),
+                false => unseen::insert(&task.sequence, added.clone()),
+            };
+            let sequences = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
+            let sequences = services.rewritten(&track.tasks, kept, sequences);
+            let fits = |loosely: Coarseness| Some((loosely, loosely.fold_all(&sequences, most_events)?));
+            if let Some((coarseness, sequences)) = self.coarseness.looser().find_map(fits) {
+                std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
+                self.coarseness = coarseness;
+                return;
             }
             tried = added;
         }
+        *services = Services::default();
+        track.tasks.iter_mut().for_each(|task| task.sequence = anonymous(&task.sequence));
     }
 }
 

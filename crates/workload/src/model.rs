@@ -409,6 +409,12 @@ pub enum Action {
     Fork(String),
     SemPost(String),
     SemWait(String),
+    /// `x-ask`: posts a semaphore. Who takes the post shall answer.
+    Ask(String),
+    /// `x-answer`: answers the oldest question of those that the task took with posts of this semaphore.
+    Answer(String),
+    /// `x-await`: waits for an answer to one of its own questions.
+    Await,
     SpinBarrier(String),
     /// `x-spin-barrier` with `for`: spins for at most this long, then sleeps.
     HybridBarrier {

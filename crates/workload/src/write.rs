@@ -307,6 +307,9 @@ pub(crate) fn name_of(action: &Action) -> &'static str {
         Action::Fork(_) => "fork",
         Action::SemPost(_) => "sem_post",
         Action::SemWait(_) => "sem_wait",
+        Action::Ask(_) => "x-ask",
+        Action::Answer(_) => "x-answer",
+        Action::Await => "x-await",
         Action::SpinBarrier(_) | Action::HybridBarrier { .. } => "x-spin-barrier",
         Action::SpinLock(_) => "x-spin-lock",
         Action::SpinUnlock(_) => "x-spin-unlock",
@@ -354,7 +357,7 @@ fn value_of(action: &Action) -> Value {
             }
             value
         }
-        Action::Yield | Action::Exec => json!(""),
+        Action::Yield | Action::Exec | Action::Await => json!(""),
         Action::HybridBarrier { name, spin } => json!({ "ref": name, "for": micros(*spin) }),
         Action::Lock(name)
         | Action::Unlock(name)
@@ -366,6 +369,8 @@ fn value_of(action: &Action) -> Value {
         | Action::Fork(name)
         | Action::SemPost(name)
         | Action::SemWait(name)
+        | Action::Ask(name)
+        | Action::Answer(name)
         | Action::SpinBarrier(name)
         | Action::SpinLock(name)
         | Action::SpinUnlock(name) => json!(name),

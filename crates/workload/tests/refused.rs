@@ -188,6 +188,8 @@ fn what_rt_app_accepts_is_accepted_with_a_remark() {
         ),
         (task("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}"), "never locks the mutex \"m\""),
         (task("\"barrier\": \"b\", \"barrier1\": \"b\", \"run\": 1"), "counts as two users"),
+        (task("\"x-ask\": \"s\", \"run\": 1, \"x-answer\": \"t\""), "no task asks anything at \"t\""),
+        (task("\"run\": 1, \"x-await\": \"\""), "awaits an answer, but asks nothing"),
         (task("\"run\": 1, \"period\": 5"), "a deadline key on a task that is not SCHED_DEADLINE"),
         ("{\"tasks\": {\"t\": {\"run\": 1}, \"u\": {\"instance\": 0, \"run\": 1}}}".to_owned(), "no task forks"),
         ("{\"tasks\": {\"t\": {\"run\": 1}}, \"global\": {\"duration\": 0}}".to_owned(), "sets no limit"),

@@ -65,6 +65,9 @@ fn action() -> impl Strategy<Value = Action> {
             any::<u32>().prop_map(|bytes| Action::IoRun(u64::from(bytes))),
             Just(Action::Yield),
             Just(Action::Exec),
+            Just(Action::Await),
+            name().prop_map(Action::Ask),
+            name().prop_map(Action::Answer),
             name().prop_map(|name| Action::SpinLock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinUnlock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinBarrier(format!("spin-{name}"))),
@@ -130,8 +133,8 @@ fn props() -> impl Strategy<Value = Props> {
 
 /// Whether an event may say `x-sync`.
 fn wakes(action: &Action) -> bool {
-    use Action::{Broadcast, Resume, SemPost, Signal, Sync};
-    matches!(action, Signal(_) | Broadcast(_) | Sync { .. } | Resume(_) | SemPost(_))
+    use Action::{Answer, Ask, Broadcast, Resume, SemPost, Signal, Sync};
+    matches!(action, Signal(_) | Broadcast(_) | Sync { .. } | Resume(_) | SemPost(_) | Ask(_) | Answer(_))
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

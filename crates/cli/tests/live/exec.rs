@@ -204,6 +204,34 @@ fn periodic_tasks_do_their_periods_and_their_work() {
 }
 
 #[test]
+fn real_servers_answer_whom_they_have_taken_a_question_from() {
+    let _guard = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    // Each client has one question at a time, the last one two. Servers answer all of them, whoever takes them.
+    let text = r#"{"tasks": {
+        "client": {"instance": 3, "loop": 200, "run": 50, "x-ask": {"ref": "q", "x-sync": true}, "x-await": ""},
+        "server": {"instance": 2, "loop": 500, "sem_wait": "q", "run": 70, "x-answer": "q"},
+        "both": {"loop": 200, "x-ask": "q", "x-ask1": "q", "x-await": "", "run": 30, "x-await1": ""},
+        "parent": {"loop": 1, "run": 100, "fork": "child"},
+        "child": {"instance": 0, "loop": 3, "x-ask": "alone", "x-await": "", "run": 100},
+        "alone": {"loop": 3, "sem_wait": "alone", "run": 100, "x-answer": "alone"}}}"#;
+    let document = json(&exec(&workload(dir.path(), text), &["-d", "20s", "--no-record"]));
+    let tasks = by_name(&document["execution"]["tasks"]);
+    let bursts = |name: &str| tasks[name]["bursts"]["count"].as_u64().unwrap();
+    assert_eq!(
+        ["client-0", "client-1", "client-2", "both", "child-0", "alone"].map(bursts),
+        [200, 200, 200, 200, 3, 3]
+    );
+    assert_eq!(bursts("server-0") + bursts("server-1"), 1000);
+    assert!(document["execution"]["tasks"].as_array().unwrap().iter().all(|task| task["ended"] == true), "{document}");
+    // So many questions that nobody takes are too many.
+    let text = r#"{"tasks": {"client": {"loop": 5000, "x-ask": "q", "run": 1}}}"#;
+    let output = exec(&workload(dir.path(), text), &["-d", "20s", "--no-record"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("tasks.client") && message.contains("4096 questions at \"q\" wait already"), "{message}");
+}
+
+#[test]
 fn resources_impose_the_order_that_they_should() {
     let _guard = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();

@@ -103,7 +103,9 @@ impl<'a> Names<'a> {
                 self.mutexes.add(mutex);
             }
             Action::Signal(name) | Action::Broadcast(name) => _ = self.conds.add(name),
-            Action::SemPost(name) | Action::SemWait(name) => _ = self.sems.add(name),
+            Action::SemPost(name) | Action::SemWait(name) | Action::Ask(name) | Action::Answer(name) => {
+                self.sems.add(name);
+            }
             Action::Fork(name) => _ = self.templates.add(name),
             Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
                 // rt-app counts mentions, each for all instances of its task.
@@ -257,6 +259,9 @@ impl<'a> Names<'a> {
             Action::Fork(name) => Op::Fork(of(&self.templates, name)),
             Action::SemPost(name) => Op::SemPost(of(&self.sems, name)),
             Action::SemWait(name) => Op::SemWait(of(&self.sems, name)),
+            Action::Ask(name) => Op::Ask(of(&self.sems, name)),
+            Action::Answer(name) => Op::Answer(of(&self.sems, name)),
+            Action::Await => Op::Await,
         };
         program.push(op);
     }

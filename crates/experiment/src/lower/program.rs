@@ -26,7 +26,7 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut 
 /// Marks an operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others
 /// counts.
 pub(super) fn sync(op: &mut Op) {
-    if matches!(op, Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_)) {
+    if matches!(op, Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_) | Op::Ask(_) | Op::Answer(_)) {
         *op = Op::Synced(Box::new(std::mem::replace(op, Op::Yield)));
     }
 }

@@ -82,9 +82,13 @@ fn endless(task: &TaskDef, phase: &Phase) -> Error {
 
 /// Whether a round of the phase takes time or waits for others.
 fn phase_passes(phase: &Phase, names: &Names) -> bool {
-    let posts = |name: &String| phase.events.iter().any(|s| matches!(&s.what, Action::SemPost(n) if n == name));
+    let posts = |name: &String| {
+        phase.events.iter().any(|s| matches!(&s.what, Action::SemPost(n) | Action::Ask(n) if n == name))
+    };
+    let answers = phase.events.iter().any(|s| matches!(s.what, Action::Answer(_)));
     phase.events.iter().any(|step| match &step.what {
         Action::SemWait(name) => !posts(name),
+        Action::Await => !answers,
         what => takes_time(what) || waits(what, names),
     })
 }
@@ -104,7 +108,7 @@ fn takes_time(action: &Action) -> bool {
 
 fn waits(action: &Action, names: &Names) -> bool {
     match action {
-        Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) | Action::SemWait(_) => true,
+        Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) | Action::SemWait(_) | Action::Await => true,
         Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
             names.participants(name) > 1
         }

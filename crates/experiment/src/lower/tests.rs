@@ -197,6 +197,7 @@ fn loops_in_which_no_time_passes_are_refused() {
         r#""barrier": "alone""#,
         r#""timer": {"ref": "unique", "period": 0}"#,
         r#""sem_post": "s", "sem_wait": "s""#,
+        r#""x-ask": "s", "sem_wait": "s", "x-answer": "s", "x-await": """#,
         r#""phases": {"a": {"loop": 2, "resume": "x"}, "b": {"signal": "x"}}"#,
         r#""loop": 1, "phases": {"a": {"run": 1}, "b": {"loop": -1, "signal": "x"}}"#,
     ] {
@@ -272,7 +273,7 @@ fn check(load: &Load) {
                     inside(b, load.barriers.len())
                 }
                 Op::Suspend(s) | Op::Resume(s) => inside(s, load.suspensions.len()),
-                Op::SemPost(s) | Op::SemWait(s) => inside(s, load.sems.len()),
+                Op::SemPost(s) | Op::SemWait(s) | Op::Ask(s) | Op::Answer(s) => inside(s, load.sems.len()),
                 Op::Fork(t) => inside(t, load.templates.len()),
                 Op::Set(s) => inside(s, load.settings.len()),
                 _ => {}

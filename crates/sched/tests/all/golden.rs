@@ -30,6 +30,7 @@ mod numa;
 mod o1;
 mod o1_releases;
 mod partitions;
+mod questions;
 mod queues;
 mod staircase;
 mod stopper;

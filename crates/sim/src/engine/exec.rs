@@ -174,13 +174,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 let all = std::mem::take(&mut self.resources.suspensions[s as usize]);
                 self.wake_all(all, p)
             }
-            Op::SemPost(s) => {
-                let sem = &mut self.resources.sems[s as usize];
-                sem.count += 1;
-                let first = sem.waiters.pop_front();
-                self.wake_all(first, p)
-            }
-            Op::SemWait(s) => self.wait_sem(p, s),
+            Op::SemPost(_) | Op::SemWait(_) | Op::Ask(_) | Op::Answer(_) | Op::Await => self.semaphore(p, op),
             Op::Synced(ref op) => return self.execute_synced(cpu, p, op),
             Op::Yield => Did::Yield,
             Op::Exec => self.exec(cpu, p),
@@ -203,7 +197,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Wakes these tasks on behalf of the running task `p`.
-    fn wake_all(&mut self, all: impl IntoIterator<Item = TaskId>, p: TaskId) -> Did {
+    pub(super) fn wake_all(&mut self, all: impl IntoIterator<Item = TaskId>, p: TaskId) -> Did {
         for q in all {
             self.wake(q, Some(p));
         }
@@ -217,23 +211,12 @@ impl<S: Scheduler> Engine<'_, S> {
             return Ok(false);
         }
         let op = match self.processes[p as usize].fetch() {
-            Some(op @ (Op::SemWait(_) | Op::Sleep(_) | Op::Timeout(_))) => op,
+            Some(op @ (Op::SemWait(_) | Op::Await | Op::Sleep(_) | Op::Timeout(_))) => op,
             _ => return Ok(false),
         };
         let did = self.execute(self.cx.task(p).cpu, p, op)?;
         self.processes[p as usize].pc += u32::from(matches!(did, Did::Sleep { .. }));
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
-    }
-
-    fn wait_sem(&mut self, p: TaskId, s: u32) -> Did {
-        let sem = &mut self.resources.sems[s as usize];
-        if sem.count > 0 {
-            sem.count -= 1;
-            return Did::Next;
-        }
-        sem.waiters.push_back(p);
-        self.processes[p as usize].wait = Wait::Sem(s);
-        Did::Retry
     }
 
     fn burst(&mut self, p: TaskId, amount: Amount, kind: Burst) -> Did {

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::process::{Burst, Wait};
+use crate::program::Op;
 use crate::scheduler::Scheduler;
 use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Payload, Result};
@@ -49,14 +50,17 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Ends a task that was killed, when it has its CPU. It does nothing of what its program still says, but that it
-    /// posts semaphores, resumes others, and forks children that are killed as well.
+    /// posts semaphores, answers what has been asked, resumes others, and forks children that are killed as well.
     pub(super) fn wind_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         self.cx.emit(cpu, Payload::Killed { tid: tid(p), signal: SIGKILL });
         while let Some(op) = self.processes[p as usize].fetch_last() {
             self.processes[p as usize].pc += 1;
             let born = self.cx.nr_tasks();
-            if op.serves_others() {
-                self.execute(cpu, p, op)?;
+            match op {
+                // What it would have been asked there is answered.
+                Op::SemWait(s) => _ = self.take_post(p, *s),
+                op if op.serves_others() => _ = self.execute(cpu, p, op)?,
+                _ => {}
             }
             (born..self.cx.nr_tasks()).for_each(|child| self.processes[child as usize].killed = true);
         }

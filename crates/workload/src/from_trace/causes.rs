@@ -2,7 +2,7 @@
 
 use super::ModelBuilder;
 use super::cause::Facts;
-use super::sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
+use super::sequence::{NOBODY, TaskIx, Token, rewrite};
 use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ impl Track {
 
 /// The decisions, each made once.
 pub(super) struct Causes<'a> {
-    kept: &'a [bool],
+    pub(super) kept: &'a [bool],
     span: Nanos,
     decided: HashMap<(TaskIx, TaskIx), bool>,
 }
@@ -56,7 +56,7 @@ impl ModelBuilder {
             let yields = whole && track.yielded(own, &self.groups);
             track.tasks[own as usize].sequence = rewrite(&old, |token| match token {
                 Token::Block { length, waker } => {
-                    let waker = if waker != NOBODY && causes.hold(track, waker, own) { SOMEBODY } else { NOBODY };
+                    let waker = if waker != NOBODY && causes.hold(track, waker, own) { waker } else { NOBODY };
                     Some(Token::Block { length, waker })
                 }
                 Token::Post(sleeper) if !causes.hold(track, own, sleeper) => None,

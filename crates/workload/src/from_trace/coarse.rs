@@ -1,7 +1,7 @@
 //! Keeps a model small: folds repetition, ever more loosely, and in the end gives up who wakes whom.
 
 use super::life::Task;
-use super::sequence::{NOBODY, Stretch, Token, Tolerance, fold, rewrite, stretches};
+use super::sequence::{NOBODY, Stretch, Token, Tolerance, anonymous, fold, rewrite, stretches};
 use super::track::Track;
 use schedlab_base::Nanos;
 
@@ -57,9 +57,15 @@ impl Coarseness {
         (self.level..last).map(move |level| Self { level, ..self })
     }
 
-    /// A sequence, folded as loosely as the others.
-    pub(super) fn fold(&self, sequence: &[Token]) -> Vec<Token> {
-        fold(sequence, TOLERANCES[self.level])
+    /// These sequences, folded so loosely; none if they have more than `most` tokens all the same.
+    pub(super) fn fold_all(&self, sequences: &[Vec<Token>], most: usize) -> Option<Vec<Vec<Token>>> {
+        let mut left = most;
+        let fits = |sequence: &Vec<Token>| {
+            let folded = fold(&anonymous(sequence), TOLERANCES[self.level]);
+            left = left.checked_sub(folded.len())?;
+            Some(folded)
+        };
+        sequences.iter().map(fits).collect()
     }
 
     /// What a reader of the model must know, if anything.

@@ -3,7 +3,7 @@
 //! so which task finds a semaphore posted and does not sleep.
 
 use super::joins::FAREWELL;
-use super::sequence::{NOBODY, Stretch, TaskIx, Token, push, stretches, total_run};
+use super::sequence::{ANSWER, NOBODY, QUEUE, Stretch, TaskIx, Token, push, stretches, total_run};
 use super::timeouts::in_ticks;
 use crate::write::name_of;
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
@@ -31,12 +31,38 @@ pub(super) struct Voice<'a> {
     pub period: Option<Nanos>,
     /// The time between two ticks, where it wakes at ticks.
     pub tick: Option<Nanos>,
-    /// The semaphores that are posted as by a pipe or a socket.
-    pub sync: &'a BTreeSet<&'a str>,
+    /// The queue of the service in which it serves, by the first server.
+    pub queue: Option<TaskIx>,
+    /// The semaphores that are posted as by a pipe or a socket, and the queues whose clients are answered so.
+    pub sync: &'a Synced,
     /// What changes when it is scheduled as this one of its identities says.
     pub changes: &'a [Props],
     /// Its parent, if it came to its end.
     pub parent: Option<TaskIx>,
+}
+
+/// The semaphore from which the servers take questions whose first is this one.
+pub(super) fn queue(keys: &[String], server: TaskIx) -> String {
+    format!("queue-{}", keys[server as usize])
+}
+
+/// What wakes others as a pipe or a socket does.
+#[derive(Debug, Default)]
+pub(super) struct Synced {
+    /// Posts of these semaphores.
+    pub posts: BTreeSet<String>,
+    /// Answers to questions from these queues.
+    pub answers: BTreeSet<String>,
+}
+
+impl Synced {
+    fn has(&self, what: &Action) -> bool {
+        match what {
+            Action::SemPost(name) | Action::Ask(name) => self.posts.contains(name),
+            Action::Answer(name) => self.answers.contains(name),
+            _ => false,
+        }
+    }
 }
 
 /// The phases that do what the sequence says. Sums of CPU time are kept to the microsecond: what
@@ -221,8 +247,12 @@ impl Writer<'_> {
     fn others(&self, token: &Token) -> Option<Action> {
         let semaphore = |ix: TaskIx| self.voice.semaphores[ix as usize].clone();
         Some(match *token {
+            Token::Block { waker: QUEUE, .. } => Action::SemWait(queue(self.voice.keys, self.voice.queue?)),
+            Token::Block { waker: ANSWER, .. } => Action::Await,
             Token::Block { .. } => Action::SemWait(semaphore(self.voice.own)),
             Token::Post(sleeper) => Action::SemPost(semaphore(sleeper)),
+            Token::Ask(server) => Action::Ask(queue(self.voice.keys, server)),
+            Token::Answer => Action::Answer(queue(self.voice.keys, self.voice.queue?)),
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::End(parent) => Action::SemPost(self.ends(parent)),
             Token::Join => Action::SemWait(self.ends(self.voice.own)),
@@ -242,7 +272,7 @@ impl Writer<'_> {
             return;
         }
         let step = |(n, what)| {
-            let sync = matches!(&what, Action::SemPost(name) if self.voice.sync.contains(name.as_str()));
+            let sync = self.voice.sync.has(&what);
             Step { key: format!("{}{n}", name_of(&what)), line: 0, what, sync }
         };
         let events = actions.into_iter().enumerate().map(step).collect();
@@ -272,7 +302,7 @@ mod tests {
 
     fn written(list: &[Token]) -> Vec<Phase> {
         let [keys, semaphores] = [["a", "b"], ["wake-a", "wake-b"]].map(|names| names.map(str::to_owned));
-        let (sync, changes) = (&BTreeSet::from(["wake-a"]), &[]);
+        let (sync, changes) = (&Synced { posts: ["wake-a".to_owned()].into(), ..Synced::default() }, &[]);
         phases(
             list,
             &Voice {
@@ -284,6 +314,7 @@ mod tests {
                 sync,
                 changes,
                 parent: None,
+                queue: None,
             },
         )
     }

@@ -11,7 +11,7 @@
 use super::emit::{Voice, on_and_on, phases};
 use super::joins::FAREWELL;
 use super::life::{Begin, Place, Task};
-use super::sequence::{NOBODY, TaskIx, Token, last_rounds, rounds_in_turn, stretches};
+use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, last_rounds, rounds_in_turn, stretches};
 use super::track::Track;
 use crate::Phase;
 use schedlab_base::{Nanos, Tid};
@@ -61,6 +61,8 @@ const SLEEP: Nanos = 1_000;
 /// fewer messages for it; or not at all if the message was there.
 fn alone(token: Token) -> Option<Token> {
     match token {
+        // What a task asks in these rounds is answered in others.
+        Token::Block { waker: QUEUE | ANSWER, .. } => Some(token),
         Token::Block { length, .. } if length < SLEEP => None,
         Token::Block { length, .. } => Some(Token::Block { length, waker: NOBODY }),
         other => Some(other),
@@ -153,7 +155,8 @@ impl<'a> Endings<'a> {
     }
 
     /// Whether a task that did `list` would have gone on, in a trace that began at `start`.
-    pub(super) fn is_stopped(&self, task: &Task, ending: Ending, list: &[Token], start: Nanos) -> bool {
+    pub(super) fn is_stopped(&self, task: &Task, list: &[Token], start: Nanos) -> bool {
+        let Some(ending) = task.ending else { return false };
         let process = self.process(task);
         if ending.killed {
             return process.is_none_or(|process| !self.by_themselves.contains(&process));

@@ -8,7 +8,7 @@
 //! answer before they ask again keep the server that they had.
 
 use super::life::{Begin, Task};
-use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches};
+use super::sequence::{ANSWER, NOBODY, QUEUE, Stretch, TaskIx, Token, stretches};
 
 /// Whose semaphore each task waits on: its own, or that of the first task of its pool. Of the pools that were found,
 /// only those count that cannot get stuck.
@@ -18,7 +18,8 @@ pub(super) fn semaphores(tasks: &[Task], kept: &[bool], mut pools: Vec<Vec<TaskI
     while !pools.is_empty() {
         let mut stopped = vec![false; tasks.len()];
         pools.iter().flatten().for_each(|task| stopped[*task as usize] = true);
-        let mut play = Play::new(tasks, kept, stopped);
+        let sequences: Vec<&[Token]> = tasks.iter().map(|task| &task.sequence[..]).collect();
+        let mut play = Play::new(tasks, &sequences, kept, stopped);
         play.on();
         let gets_all = |pool: &Vec<TaskIx>| pool.iter().all(|task| play.missing[*task as usize] == 0);
         let (safe, others): (Vec<_>, Vec<_>) = pools.into_iter().partition(gets_all);
@@ -62,44 +63,69 @@ impl Walk<'_> {
 }
 
 /// What the tasks do, without time. As each semaphore has one task that waits on it, it does not matter who goes first.
-struct Play<'a> {
+pub(super) struct Play<'a> {
     walks: Vec<Walk<'a>>,
     stopped: Vec<bool>,
     /// Posts that came and were not waited for yet, by task.
     posts: Vec<u64>,
     /// The same of children that ended.
     ends: Vec<u64>,
+    /// Answers that came and were not waited for yet, by task.
+    answers: Vec<u64>,
     /// How many posts are still to come.
     missing: Vec<u64>,
+    /// How many have come, by task.
+    pub came: Vec<u64>,
+    /// How many questions are still to be asked, by the first server.
+    unasked: Vec<u64>,
 }
 
 impl<'a> Play<'a> {
-    fn new(tasks: &'a [Task], kept: &[bool], stopped: Vec<bool>) -> Self {
-        let walk = |task: &'a Task| {
+    pub fn new(tasks: &[Task], sequences: &[&'a [Token]], kept: &[bool], stopped: Vec<bool>) -> Self {
+        let walk = |(task, list): (&Task, &&'a [Token])| {
             let alive = !matches!(task.begin, Begin::Forked { by, .. } if kept[by as usize]);
-            let stretches = stretches(&task.sequence).filter(|s| s.times > 0 && !s.body.is_empty()).collect();
+            let stretches = stretches(list).filter(|s| s.times > 0 && !s.body.is_empty()).collect();
             Walk { stretches, stretch: 0, round: 0, token: 0, alive }
         };
-        let mut missing = vec![0; tasks.len()];
-        for Stretch { times, body } in tasks.iter().flat_map(|task| stretches(&task.sequence)) {
+        let (mut missing, mut unasked) = (vec![0; tasks.len()], vec![0; tasks.len()]);
+        for Stretch { times, body } in sequences.iter().flat_map(|list| stretches(list)) {
             for token in body {
-                if let Token::Post(sleeper) = token {
-                    missing[*sleeper as usize] += u64::from(times);
+                match token {
+                    Token::Post(sleeper) => missing[*sleeper as usize] += u64::from(times),
+                    Token::Ask(queue) => unasked[*queue as usize] += u64::from(times),
+                    _ => {}
                 }
             }
         }
-        let (posts, ends) = (vec![0; tasks.len()], vec![0; tasks.len()]);
-        Self { walks: tasks.iter().map(walk).collect(), stopped, posts, ends, missing }
+        let [posts, ends, answers, came] = [(); 4].map(|()| vec![0; tasks.len()]);
+        let walks = std::iter::zip(tasks, sequences).map(walk).collect();
+        Self { walks, stopped, posts, ends, answers, missing, came, unasked }
     }
 
-    /// Until nobody can do any more.
-    fn on(&mut self) {
+    /// Whether all questions of a queue are asked.
+    pub fn asks_all(&self, queue: TaskIx) -> bool {
+        self.unasked[queue as usize] == 0
+    }
+
+    /// Until nobody can do any more. A server stops before the first question, and each is answered at once.
+    pub fn on(&mut self) {
         let mut ready: Vec<TaskIx> = (0..self.walks.len() as TaskIx).collect();
         while let Some(ix) = ready.pop() {
             while let Some(token) = Some(&self.walks[ix as usize]).filter(|walk| walk.alive).and_then(Walk::next) {
                 match token {
                     Token::Block { waker: NOBODY, .. } | Token::Run(_) | Token::Set(_) => {}
-                    Token::Yield | Token::Exec | Token::Loop { .. } => {}
+                    Token::Yield | Token::Exec | Token::Answer | Token::Loop { .. } => {}
+                    Token::Block { waker: QUEUE, .. } => break,
+                    Token::Block { waker: ANSWER, .. } => {
+                        if self.answers[ix as usize] == 0 {
+                            break;
+                        }
+                        self.answers[ix as usize] -= 1;
+                    }
+                    Token::Ask(queue) => {
+                        self.answers[ix as usize] += 1;
+                        self.unasked[queue as usize] -= 1;
+                    }
                     Token::Block { .. } => {
                         if self.posts[ix as usize] == 0 || self.stopped[ix as usize] {
                             break;
@@ -119,6 +145,7 @@ impl<'a> Play<'a> {
                     Token::Post(sleeper) => {
                         self.posts[sleeper as usize] += 1;
                         self.missing[sleeper as usize] -= 1;
+                        self.came[sleeper as usize] += 1;
                         ready.push(sleeper);
                     }
                     Token::Fork(child) => {

@@ -126,7 +126,7 @@ impl Report {
             for step in &phase.events {
                 match step.what {
                     Action::Run(amount) => self.demand_ns = self.demand_ns.saturating_add(amount.mean * times),
-                    Action::SemWait(_) => self.waits += times,
+                    Action::SemWait(_) | Action::Await => self.waits += times,
                     Action::Sleep(_) | Action::Timeout(_) | Action::Timer { .. } => self.sleeps += times,
                     _ => {}
                 }

@@ -12,6 +12,12 @@ pub(super) const NOBODY: TaskIx = TaskIx::MAX;
 /// Some task, which one does not matter any more: the sleeper waits on its own semaphore.
 pub(super) const SOMEBODY: TaskIx = TaskIx::MAX - 1;
 
+/// A client: the task takes a question from the queue of its service.
+pub(super) const QUEUE: TaskIx = TaskIx::MAX - 2;
+
+/// A server: the task takes an answer to its question.
+pub(super) const ANSWER: TaskIx = TaskIx::MAX - 3;
+
 /// The longest cycle, in tokens, that is looked for.
 const LONGEST_CYCLE: usize = 64;
 
@@ -29,6 +35,10 @@ pub(super) enum Token {
     Block { length: Nanos, waker: TaskIx },
     /// Woke this task.
     Post(TaskIx),
+    /// Asked a question that one of the servers takes whose queue has the name of this task.
+    Ask(TaskIx),
+    /// Answered the oldest question that it has taken.
+    Answer,
     /// Created this task.
     Fork(TaskIx),
     /// Ends, for which its parent, this one, may wait.
@@ -66,8 +76,9 @@ impl Tolerance {
         match (a, b) {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
-            (Token::Post(x), Token::Post(y)) => x == y,
-            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) | (Token::Exec, Token::Exec) => true,
+            (Token::Post(x), Token::Post(y)) | (Token::Ask(x), Token::Ask(y)) => x == y,
+            (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
+            (Token::Exec, Token::Exec) | (Token::Answer, Token::Answer) => true,
             // Each fork makes another task, each change another state: never repeated.
             _ => false,
         }
@@ -86,7 +97,9 @@ impl Tolerance {
                 let (kind, lengths) = (key(token) & !MOST_KEY, near(x));
                 Some(kind | *lengths.start().min(&MOST_KEY)..=kind | *lengths.end().min(&MOST_KEY))
             }
-            Token::Post(_) | Token::Join | Token::Yield | Token::Exec => Some(key(token)..=key(token)),
+            Token::Post(_) | Token::Ask(_) | Token::Answer | Token::Join | Token::Yield | Token::Exec => {
+                Some(key(token)..=key(token))
+            }
             _ => None,
         }
     }
@@ -105,6 +118,8 @@ fn key(token: &Token) -> u64 {
         Token::Run(length) => (0, length.min(MOST_KEY)),
         Token::Block { length, .. } => (1, length.min(MOST_KEY)),
         Token::Post(sleeper) => (2, sleeper.into()),
+        Token::Ask(queue) => (2, 1 << 32 | u64::from(queue)),
+        Token::Answer => (3, 3),
         Token::Join => (3, 0),
         Token::Yield => (3, 1),
         Token::Exec => (3, 2),
@@ -343,6 +358,15 @@ pub(super) fn rewrite(list: &[Token], mut change: impl FnMut(Token) -> Option<To
         }
     }
     out
+}
+
+/// The sequence without who woke the task, once that is decided: rounds may then be alike that had different wakers.
+pub(super) fn anonymous(list: &[Token]) -> Vec<Token> {
+    let somebody = |token: &Token| match *token {
+        Token::Block { length, waker } if waker < ANSWER => Token::Block { length, waker: SOMEBODY },
+        other => other,
+    };
+    list.iter().map(somebody).collect()
 }
 
 /// The CPU time in a sequence.

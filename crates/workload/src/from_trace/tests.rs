@@ -7,6 +7,7 @@ mod habits;
 mod joins;
 mod messages;
 mod outside;
+mod stuck;
 mod yields;
 
 use super::*;
@@ -14,6 +15,7 @@ use crate::{Action, Step};
 use proptest::prelude::*;
 use schedlab_base::{Context, CpuId, Payload, Rng, System, TaskState};
 use std::collections::BTreeMap;
+use stuck::stuck;
 
 const US: Nanos = 1_000;
 
@@ -69,6 +71,9 @@ fn told(workload: &Workload, task: &str) -> Vec<String> {
         Action::Timer { period, .. } => format!("timer {}", period.mean / US),
         Action::Timeout(length) => format!("timeout {}", length / US),
         Action::SemWait(_) => "wait".to_owned(),
+        Action::Ask(name) => format!("ask {name}"),
+        Action::Answer(name) => format!("answer {name}"),
+        Action::Await => "await".to_owned(),
         Action::SemPost(name) => format!("post {name}"),
         Action::Fork(name) => format!("fork {name}"),
         Action::Exec => "x-exec".to_owned(),
@@ -89,52 +94,6 @@ fn demand(workload: &Workload) -> BTreeMap<String, Nanos> {
     let run = |s: &Step| if let Action::Run(a) = s.what { a.mean } else { 0 };
     let phase = |p: &crate::Phase| p.loops.unwrap_or(0) * p.events.iter().map(run).sum::<Nanos>();
     workload.tasks.iter().map(|t| (t.name.clone(), t.phases.iter().map(phase).sum())).collect()
-}
-
-/// Runs the workload without any time, in several orders: the tasks that did not come to their end in one of them.
-fn stuck(workload: &Workload) -> Vec<String> {
-    (0..4).map(|seed| stuck_in_an_order(workload, seed)).find(|stuck| !stuck.is_empty()).unwrap_or_default()
-}
-
-/// The tasks take turns of random lengths; where `seed` is 0, each goes as far as it can.
-fn stuck_in_an_order(workload: &Workload, seed: u64) -> Vec<String> {
-    struct Walk<'a> {
-        steps: Vec<&'a Step>,
-        at: usize,
-        alive: bool,
-    }
-    let mut rng = Rng::new(seed);
-    let mut walks: BTreeMap<&str, Walk> = BTreeMap::new();
-    for task in &workload.tasks {
-        let rounds = task.phases.iter().flat_map(|p| (0..p.loops.unwrap_or(0)).flat_map(|_| &p.events));
-        walks.insert(&task.name, Walk { steps: rounds.collect(), at: 0, alive: task.instances > 0 });
-    }
-    let mut posts: BTreeMap<&str, u64> = BTreeMap::new();
-    let names: Vec<&str> = walks.keys().copied().collect();
-    let mut moved = true;
-    while std::mem::take(&mut moved) {
-        for name in &names {
-            let mut turn = if seed == 0 { u64::MAX } else { 1 + rng.below(20) };
-            while let Some(step) = Some(&walks[name]).filter(|w| w.alive).and_then(|w| w.steps.get(w.at)).copied() {
-                match &step.what {
-                    Action::SemWait(s) => match posts.get_mut(s.as_str()).filter(|n| **n > 0) {
-                        Some(n) => *n -= 1,
-                        None => break,
-                    },
-                    Action::SemPost(s) => *posts.entry(s).or_default() += 1,
-                    Action::Fork(child) => walks.get_mut(child.as_str()).expect("a child is a task").alive = true,
-                    _ => {}
-                }
-                moved = true;
-                walks.get_mut(name).expect("known").at += 1;
-                turn -= 1;
-                if turn == 0 {
-                    break;
-                }
-            }
-        }
-    }
-    walks.iter().filter(|(_, w)| w.at < w.steps.len()).map(|(n, _)| (*n).to_owned()).collect()
 }
 
 #[test]

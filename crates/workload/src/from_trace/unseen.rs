@@ -18,7 +18,7 @@
 use super::cause::Sample;
 use super::joins::told_at_last;
 use super::life::{Place, Task};
-use super::sequence::{SOMEBODY, TaskIx, Token};
+use super::sequence::{TaskIx, Token};
 use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::{BTreeSet, HashMap};
@@ -218,7 +218,7 @@ impl Added {
     /// A waker sends a message when it is `from` in its work, and a task waits for it when it is `at` in its own.
     pub(super) fn message(&mut self, (waker, from): (TaskIx, Nanos), (task, at): (TaskIx, Nanos)) {
         self.tokens[waker as usize].push((At::Work(from), Token::Post(task)));
-        self.tokens[task as usize].push((At::Work(at), Token::Block { length: 0, waker: SOMEBODY }));
+        self.tokens[task as usize].push((At::Work(at), Token::Block { length: 0, waker }));
     }
 
     /// Where a task waits for messages that were added, in its work.
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn tokens_stand_where_the_work_is_done() {
         let list = [Token::Run(10), Token::Post(7), Token::Run(5)];
-        let wait = Token::Block { length: 0, waker: SOMEBODY };
+        let wait = Token::Block { length: 0, waker: 9 };
         let added = [(12, Token::Post(2)), (4, Token::Post(1)), (10, wait), (10, Token::Post(3))];
         let added = added.map(|(at, token)| (At::Work(at), token)).to_vec();
         let want = [

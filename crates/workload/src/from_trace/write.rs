@@ -5,6 +5,7 @@ use super::identity::{Identity, Speaker, session};
 use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
 use super::sequence::{NOBODY, TaskIx, Token, rounds_in_turn};
+use super::services::{Service, Services};
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
@@ -92,9 +93,18 @@ fn semaphores(shared: &[TaskIx], keys: &[String]) -> Vec<String> {
     shared.iter().map(name).collect()
 }
 
-/// The semaphores of the tasks that are woken as by a pipe or a socket.
-fn synced<'a>(tasks: &[Task], semaphores: &'a [String]) -> BTreeSet<&'a str> {
-    std::iter::zip(tasks, semaphores).filter(|(task, _)| task.wakes.sync()).map(|(_, name)| name.as_str()).collect()
+/// What wakes tasks as a pipe or a socket does.
+fn synced(tasks: &[Task], semaphores: &[String], services: &Services, keys: &[String]) -> emit::Synced {
+    let is_synced = |task: &TaskIx| tasks[*task as usize].wakes.sync();
+    let mut sync = emit::Synced::default();
+    let own = (0..).zip(semaphores).filter(|(task, _)| is_synced(task));
+    sync.posts.extend(own.map(|(_, name)| name.clone()));
+    for service in services.all() {
+        let queue = || emit::queue(keys, service.queue());
+        sync.posts.extend(service.servers.iter().any(is_synced).then(queue));
+        sync.answers.extend(service.clients.iter().any(is_synced).then(queue));
+    }
+    sync
 }
 
 impl ModelBuilder {
@@ -104,6 +114,7 @@ impl ModelBuilder {
         &self,
         kept: &[bool],
         shared: &[TaskIx],
+        services: &Services,
         options: &Options,
         window: (Nanos, Nanos),
         report: &mut Report,
@@ -111,7 +122,7 @@ impl ModelBuilder {
         let tasks = &self.track().tasks;
         let keys = &self.keys(kept);
         let semaphores = &semaphores(shared, keys);
-        let sync = synced(tasks, semaphores);
+        let sync = synced(tasks, semaphores, services, keys);
         let span = window.1 - window.0;
         let end = self.end(kept, keys, span);
         let costs = self.replay.observer.1.1.seen(self.soft_irqs_are_sent);
@@ -124,7 +135,7 @@ impl ModelBuilder {
             Workload { name: "model".to_owned(), global: end.global(), recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
-        let endings = Endings::of(self.track());
+        let stopped = self.stopped(services, window.0);
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
             let task = &tasks[ix];
             let unknown = task.identities.iter().any(|(identity, _)| identity.properties.policy.is_none());
@@ -146,8 +157,10 @@ impl ModelBuilder {
             }
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
             let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
-            let voice = emit::Voice { keys, semaphores, own, period, tick, sync: &sync, changes: &changes, parent };
-            let ended = task.ending.filter(|ending| endings.is_stopped(task, *ending, sequence, window.0));
+            let queue = services.of_server(own).map(Service::queue);
+            let (sync, changes) = (&sync, &changes[..]);
+            let voice = emit::Voice { keys, semaphores, own, period, tick, queue, sync, changes, parent };
+            let ended = task.ending.filter(|_| stopped[ix]);
             let phases = phases(&end, task, ended, sequence, &voice, report);
             let age = |ended: Ending| ended.at.saturating_sub(window.0.saturating_add(delay)).max(1_000) / 1000 * 1000;
             start.lifetime = ended.map(age);
@@ -161,7 +174,22 @@ impl ModelBuilder {
         workload
     }
 
-    fn comm(&self, task: &Task) -> &str {
+    /// Which tasks were stopped, in a window from `start`. Servers of clients that ended by themselves have answered all,
+    /// and were only cleared away.
+    fn stopped(&self, services: &Services, start: Nanos) -> Vec<bool> {
+        let tasks = &self.track().tasks;
+        let endings = Endings::of(self.track());
+        let mut stopped: Vec<bool> =
+            tasks.iter().map(|task| endings.is_stopped(task, beginning(task).1, start)).collect();
+        for service in services.all() {
+            if !service.clients.iter().all(|client| stopped[*client as usize]) {
+                service.servers.iter().for_each(|server| stopped[*server as usize] = false);
+            }
+        }
+        stopped
+    }
+
+    pub(super) fn comm(&self, task: &Task) -> &str {
         self.names.get(&task.tid).map_or("", String::as_str)
     }
 

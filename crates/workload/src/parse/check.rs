@@ -21,6 +21,7 @@ pub(crate) fn whole(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
     shared_buffers(&steps)?;
     barriers(&steps, remarks);
     waits(&steps, remarks);
+    questions(&steps, remarks);
     Ok(())
 }
 
@@ -97,6 +98,33 @@ fn barriers(steps: &[Placed], remarks: &mut Remarks) {
         {
             let what = format!("the task names the barrier \"{name}\" twice, and so counts as two users of it");
             remarks.step(task, phase, step, what);
+        }
+    }
+}
+
+/// Somebody must ask what is answered, and a task what it awaits an answer to.
+fn questions(steps: &[Placed], remarks: &mut Remarks) {
+    let (mut asked, mut askers) = (HashSet::new(), HashSet::new());
+    for (task, _, step) in steps {
+        if let Action::Ask(name) = &step.what {
+            asked.insert(name);
+            askers.insert(&task.name);
+        }
+    }
+    for &(task, phase, step) in steps {
+        match &step.what {
+            Action::Answer(name) if !asked.contains(name) => {
+                remarks.step(
+                    task,
+                    phase,
+                    step,
+                    format!("no task asks anything at \"{name}\": there is nothing to answer"),
+                );
+            }
+            Action::Await if !askers.contains(&task.name) => {
+                remarks.step(task, phase, step, "the task awaits an answer, but asks nothing: it sleeps for ever");
+            }
+            _ => {}
         }
     }
 }

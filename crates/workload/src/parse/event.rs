@@ -32,6 +32,9 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("fork", |f| name(f).map(Action::Fork)),
     ("sem_post", |f| woken(f).map(Action::SemPost)),
     ("sem_wait", |f| name(f).map(Action::SemWait)),
+    ("x-ask", |f| woken(f).map(Action::Ask)),
+    ("x-answer", |f| woken(f).map(Action::Answer)),
+    ("x-await", |_| Ok(Action::Await)),
     ("x-exec", |_| Ok(Action::Exec)),
     ("x-timeout", |f| f.micros().map(Action::Timeout)),
     ("x-spin-barrier", spin_barrier),
@@ -40,7 +43,7 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
 ];
 
 /// The events whose value may say `x-sync`.
-const WAKING: &[&str] = &["signal", "broad", "sync", "resume", "sem_post"];
+const WAKING: &[&str] = &["signal", "broad", "sync", "resume", "sem_post", "x-ask", "x-answer"];
 
 /// The event that a key stands for.
 pub(super) fn event_of(key: &str) -> Option<(&'static str, Read)> {

@@ -7,7 +7,8 @@ use schedlab_sim::program::{Amount, GroupSpec, Load, MemorySpec, Op, Policy, ROO
 
 const MS: Nanos = 1_000_000;
 
-/// A load of hogs, sleepers, tasks that yield and pairs that wake each other, some of them pinned to one CPU.
+/// A load of hogs, sleepers, tasks that yield, pairs that wake each other, and servers with clients, some of them
+/// pinned to one CPU.
 pub fn loads() -> impl Strategy<Value = Load> {
     let sleeper =
         (-20i8..20, 20_000u64..5_000_000, 20_000u64..20_000_000, 0u64..500_000).prop_map(|(nice, run, sleep, sd)| {
@@ -23,10 +24,17 @@ pub fn loads() -> impl Strategy<Value = Load> {
                 task.initial.cpus = Some(vec![0]);
             }
         }
-        let mut load = Load { tasks, start, sems: vec!["ping".into(), "pong".into()], ..Load::default() };
+        let mut load =
+            Load { tasks, start, sems: vec!["ping".into(), "pong".into(), "queue".into()], ..Load::default() };
         if pair {
             load.tasks.push(forever("ping", 0, vec![Op::Run(exactly(30_000)), Op::SemPost(0), Op::SemWait(1)]));
             load.tasks.push(forever("pong", 0, vec![Op::SemWait(0), Op::Run(exactly(50_000)), Op::SemPost(1)]));
+            for (i, work) in (0..).zip([700_000, 1_900_000, 2_300_000]) {
+                let asks = vec![Op::Run(exactly(work)), Op::Ask(2), Op::Await];
+                load.tasks.push(forever(&format!("client-{i}"), 0, asks));
+                let serves = vec![Op::SemWait(2), Op::Run(exactly(work / 2)), Op::Answer(2)];
+                load.tasks.extend((i < 2).then(|| forever(&format!("server-{i}"), 0, serves)));
+            }
             load.tasks.push(TaskSpec {
                 name: "forker".into(),
                 program: vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Fork(0), Op::Run(exactly(MS))],

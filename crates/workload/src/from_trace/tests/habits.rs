@@ -252,12 +252,21 @@ fn servers_that_take_from_one_queue_do_so_in_the_model() {
 }
 
 #[test]
-fn servers_whose_clients_wait_for_answers_keep_their_messages() {
-    let mut shop = Shop::new(1, 4, 2, 2, Then::AwaitTheAnswer);
-    (0..20_000).for_each(|_| shop.step());
-    let w = shop.script.model(&Options::default()).unwrap().workload;
-    assert_eq!(queues(&w), [""; 0]);
-    assert_eq!(stuck(&w), [""; 0]);
+fn servers_whose_clients_wait_for_answers_answer_whom_they_have_taken_a_question_from() {
+    for (clients, servers, cpus) in [(4, 2, 2), (6, 3, 2), (3, 2, 4)] {
+        let mut shop = Shop::new(1, clients, servers, cpus, Then::AwaitTheAnswer);
+        (0..20_000).for_each(|_| shop.step());
+        let w = shop.script.model(&Options::default()).unwrap().workload;
+        assert_eq!(queues(&w), [format!("queue-server-{}", clients + 1)]);
+        let all = |is: fn(&Action) -> bool| w.tasks.iter().map(|task| count(&w, &task.name, is)).sum::<u64>();
+        let asked = all(|what| matches!(what, Action::Ask(_)));
+        assert!(asked > 500, "{asked}");
+        assert_eq!(all(|what| matches!(what, Action::Answer(_))), asked);
+        assert_eq!(all(|what| matches!(what, Action::SemWait(name) if name.starts_with("queue-"))), asked);
+        let awaited = all(|what| matches!(what, Action::Await));
+        assert!((asked - 6..=asked).contains(&awaited), "{awaited} of {asked}");
+        assert_eq!(stuck(&w), [""; 0]);
+    }
 }
 
 proptest! {
