@@ -8,22 +8,23 @@
 //!
 //! Tasks are a service and its clients if they wake each other more than their own side ([`super::sides`]), and if a
 //! server that a client has woken mostly wakes that client before any other. Of both sides that is true where there is
-//! one server or one client: then the smaller side serves. One client of several servers may also send each of them what
-//! is meant for it: they count as a service only if they have one name.
+//! one server or one client: then the smaller side serves. One client of several servers may also send each of them
+//! what is meant for it: they count as a service only if they have one name.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:
 //!
 //! - A server that answers without having been asked took a question when it had given its last answer. One that takes
 //!   a question before it has answered the last one answers that first: its client was awake. If another server wakes
 //!   it, it takes a question as well.
-//! - A client that is answered without having asked asks before. One that seems to ask twice takes an answer in between.
+//! - A client that is answered without having asked asks before. One that seems to ask twice takes an answer in
+//!   between.
 //!
 //! So clients that have several questions open are left as they are: how many does not show.
 //!
-//! The replay cannot deadlock. All questions are asked, and all that else wakes a server before its last one is done, if
-//! each question is answered at once and the servers do nothing besides: that is tried without time. There are as many
-//! questions as the servers take, and each of these is answered. So while there is a question, some server that is not
-//! done takes it.
+//! The replay cannot deadlock. All questions are asked, and all that else wakes a server before its last one is done,
+//! if each question is answered at once and the servers do nothing besides: that is tried without time. There are as
+//! many questions as the servers take, and each of these is answered. So while there is a question, some server that is
+//! not done takes it.
 
 use super::life::Task;
 use super::pools::Play;
@@ -32,18 +33,19 @@ use super::sides::{Sides, links};
 use schedlab_base::Nanos;
 use std::collections::HashMap;
 
-/// So many answers to the waker at least, of so many answers, and so many percent of those that chance leaves to others: who is woken by a
-/// question may find that it was taken, and take the next one.
+/// So many answers to the waker at least, of so many in all, and so many percent of those that chance leaves to others,
+/// by so many standard deviations. Who is woken by a question may find that it was taken, and take the next one.
 const FEWEST: u64 = 16;
 const FEWEST_ANSWERS: u64 = 50;
-const PERCENT_BEYOND: u64 = 33;
+const PERCENT_BEYOND: u64 = 20;
+const DEVIATIONS: f64 = 3.0;
 
 /// The first of several clients has at most so many percent of the answers.
 const PERCENT_ONE: u64 = 90;
 
-/// Clients that wait for each answer ask so many percent of the questions that show in a burst of its own at least. They
-/// get the answer from the server that the question woke at least so many percent as often as by chance: one that was
-/// awake may have taken it. Clients that have several questions open get the answer to an earlier one.
+/// Clients that wait for each answer ask so many percent of the questions that show in a burst of its own at least.
+/// They get the answer from the server that the question woke at least so many percent as often as by chance: one that
+/// was awake may have taken it. Clients that have several questions open get the answer to an earlier one.
 const PERCENT_ALONE: u64 = 60;
 const PERCENT_OF_CHANCE: u64 = 70;
 
@@ -181,7 +183,10 @@ fn answers_its_waker(sequences: &[&[Token]], servers: &[TaskIx], clients: &[Task
     }
     // By chance it would be one in so many.
     let (all, chance) = (answered + otherwise, clients.len() as u64);
-    let more_than_by_chance = 100 * (chance * answered).saturating_sub(all) >= (chance - 1) * all * PERCENT_BEYOND;
+    let beyond = (chance * answered).saturating_sub(all);
+    let deviation = (all as f64 * (chance - 1) as f64).sqrt();
+    let more_than_by_chance =
+        100 * beyond >= (chance - 1) * all * PERCENT_BEYOND && beyond as f64 >= DEVIATIONS * deviation;
     // One that has nearly all answers is the only one.
     let (most, total) = (by_client.values().max().copied().unwrap_or(0), by_client.values().sum::<u64>());
     let several = clients.len() == 1 || most * 100 <= total * PERCENT_ONE;

@@ -174,8 +174,8 @@ impl ModelBuilder {
         workload
     }
 
-    /// Which tasks were stopped, in a window from `start`. Servers of clients that ended by themselves have answered all,
-    /// and were only cleared away.
+    /// Which tasks were stopped, in a window from `start`. Servers of clients that ended by themselves have answered
+    /// all, and were only cleared away.
     fn stopped(&self, services: &Services, start: Nanos) -> Vec<bool> {
         let tasks = &self.track().tasks;
         let endings = Endings::of(self.track());
