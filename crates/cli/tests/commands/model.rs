@@ -345,7 +345,10 @@ fn servers_answer_whom_they_serve_under_another_scheduler_too() {
     let load = include_str!("../../../../workloads/answers.json");
     std::fs::write(folder.join("answers.json"), load).expect("written");
     ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "answers.json", "-o", "t.arrows"]);
-    ok(folder, &["model", "t.arrows", "-o", "model.json"]);
+    let report = json(folder, &["model", "t.arrows", "-o", "model.json", "--json"]);
+    assert_eq!(report["report"]["servers"], 2);
+    let said = "and 1 more take the questions of client-";
+    assert!(report["report"]["remarks"].to_string().contains(said), "{report}");
     for (kernel, machine) in [("linux-6.12", "2"), ("linux-6.1", "2"), ("linux-2.6.32", "2"), ("linux-6.12", "1")] {
         let wait = |load: &str| {
             let report = json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load, "--json"]);

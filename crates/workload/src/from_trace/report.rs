@@ -1,6 +1,8 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
 use super::life::Task;
+use super::sequence::TaskIx;
+use super::services::Services;
 use super::write::End;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
@@ -45,6 +47,8 @@ pub struct Report {
     pub groups_known: bool,
     /// Time that interrupts took, which the model gives to the CPUs instead of the tasks that they interrupted.
     pub interrupts_ns: Nanos,
+    /// Tasks that take the questions of others from a queue, and answer whom they have taken one from.
+    pub servers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
@@ -71,6 +75,23 @@ impl Report {
     pub(super) fn unsaid(&mut self, task: &Task, key: &str) {
         if task.unsaid > 0 {
             self.remarks.push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
+        }
+    }
+
+    /// Says which tasks answer others.
+    pub(super) fn answers(&mut self, services: &Services, keys: &[String]) {
+        for service in services.all() {
+            let tasks = |tasks: &[TaskIx]| match tasks {
+                [one] => keys[*one as usize].clone(),
+                more => format!("{} and {} more", keys[more[0] as usize], more.len() - 1),
+            };
+            let (servers, clients) = (tasks(&service.servers), tasks(&service.clients));
+            let take = if service.servers.len() == 1 { "takes" } else { "take" };
+            self.remarks.push(format!(
+                "{servers} {take} the questions of {clients} from one queue: in the model, \
+                 whoever takes a question answers it"
+            ));
+            self.servers += service.servers.len();
         }
     }
 

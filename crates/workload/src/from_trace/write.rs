@@ -167,6 +167,7 @@ impl ModelBuilder {
             let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
             workload.tasks.push(TaskDef { name, loops, props, phases, session, ..start });
         }
+        report.answers(services, keys);
         report.ends(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
         workload.groups = self.groups_of(&workload, window, report);
