@@ -9,7 +9,10 @@
 //! Tasks are a service and its clients if they wake each other more than their own side ([`super::sides`]), and if a
 //! server that a client has woken mostly wakes that client before any other. Of both sides that is true where there is
 //! one server or one client: then the smaller side serves. One client of several servers may also send each of them
-//! what is meant for it: they count as a service only if they have one name.
+//! what is meant for it: they count as a service only if they have one name. Servers that have too much to do are never
+//! woken. They are taken for servers if there are several, which wake nobody else than their clients, and if these wait
+//! for nobody else. So are tasks that send others what these have not asked for; but as long as they are what is short,
+//! the others ask in time.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:
 //!
@@ -40,8 +43,13 @@ const FEWEST_ANSWERS: u64 = 50;
 const PERCENT_BEYOND: u64 = 20;
 const DEVIATIONS: f64 = 3.0;
 
-/// The first of several clients has at most so many percent of the answers.
+/// The first of several clients, or of several servers of a client, has at most so many percent of the answers.
 const PERCENT_ONE: u64 = 90;
+
+/// Servers that never sleep give so many answers at least, and do or wait for something else at most so many percent as
+/// often.
+const FEWEST_UNASKED: u64 = 200;
+const PERCENT_FEW: u64 = 5;
 
 /// Clients that wait for each answer ask so many percent of the questions that show in a burst of its own at least.
 /// They get the answer from the server that the question woke at least so many percent as often as by chance: one that
@@ -142,7 +150,8 @@ fn awaited(list: &[Token]) -> u64 {
 fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]) -> bool) -> Option<Service> {
     let [a, b] = &sides;
     let serves = |servers: &[TaskIx], clients: &[TaskIx]| {
-        servers.len() + clients.len() > 2 && answers_its_waker(sequences, servers, clients)
+        let answers = || answers_its_waker(sequences, servers, clients) || never_sleep(sequences, servers, clients);
+        servers.len() + clients.len() > 2 && answers()
     };
     let a_serves = match (serves(a, b), serves(b, a)) {
         (true, true) if a.len() == b.len() => return None,
@@ -154,6 +163,37 @@ fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]
     let [a, b] = sides;
     let (servers, clients) = if a_serves { (a, b) } else { (b, a) };
     (clients.len() > 1 || alike(&servers)).then_some(Service { servers, clients })
+}
+
+/// Whether several tasks hardly ever sleep, and do nothing but wake these others, each of which waits for all of them
+/// and for nobody else: they have so much to do that no question wakes them.
+fn never_sleep(sequences: &[&[Token]], servers: &[TaskIx], clients: &[TaskIx]) -> bool {
+    let is = |tasks: &[TaskIx], task: TaskIx| tasks.binary_search(&task).is_ok();
+    let few = |few: u64, all: u64| few * 100 <= all * PERCENT_FEW;
+    let (mut sleeps, mut elsewhere, mut answers) = (0, 0, 0);
+    for token in servers.iter().flat_map(|task| sequences[*task as usize]) {
+        match token {
+            Token::Block { waker, .. } if !is(servers, *waker) => sleeps += 1,
+            Token::Post(task) if is(clients, *task) => answers += 1,
+            Token::Post(task) if !is(servers, *task) => elsewhere += 1,
+            _ => {}
+        }
+    }
+    let waits_for_all = |client: &TaskIx| {
+        let mut by: HashMap<TaskIx, u64> = HashMap::new();
+        let mut others = 0;
+        for token in sequences[*client as usize] {
+            match token {
+                Token::Block { waker, .. } if is(servers, *waker) => *by.entry(*waker).or_default() += 1,
+                Token::Block { waker, .. } if *waker != NOBODY => others += 1,
+                Token::Post(task) if !is(servers, *task) => others += 1,
+                _ => {}
+            }
+        }
+        let (all, most) = (by.values().sum::<u64>(), by.values().max().copied().unwrap_or(0));
+        most * 100 <= all * PERCENT_ONE && few(others, all)
+    };
+    answers >= FEWEST_UNASKED && few(sleeps, answers) && few(elsewhere, answers) && clients.iter().all(waits_for_all)
 }
 
 /// Whether servers that a client has woken wake that client before any other.
@@ -370,6 +410,22 @@ mod tests {
         let server = |client| [woken(client), RUN, Token::Post(client)];
         assert_eq!(found(&[&client(1), &server(0)]), []);
         assert_eq!(found(&[&client(2), &client(3), &server(0), &server(1)]), []);
+    }
+
+    #[test]
+    fn servers_with_too_much_to_do_are_never_woken() {
+        let client = [RUN, woken(2), RUN, woken(3)];
+        let server = |a, b| [RUN, Token::Post(a), RUN, Token::Post(b), RUN, Token::Post(a), RUN, Token::Post(b)];
+        let service = Service { servers: vec![2, 3], clients: vec![0, 1] };
+        assert_eq!(found(&[&client, &client, &server(0, 1), &server(1, 0)]), [service]);
+        // Only one; they sleep; the clients wake others, or wait for one of them.
+        assert_eq!(found(&[&client[..2], &client[..2], &server(0, 1)]), []);
+        let sleeps = [RUN, Token::Post(0), RUN, Token::Post(1), woken(NOBODY)];
+        assert_eq!(found(&[&client, &client, &sleeps, &sleeps]), []);
+        let tells = [RUN, woken(2), Token::Post(4), RUN, woken(3)];
+        assert_eq!(found(&[&tells, &tells, &server(0, 1), &server(1, 0), &[RUN]]), []);
+        let one = |server| [RUN, woken(server), RUN, woken(server)];
+        assert_eq!(found(&[&one(2), &one(3), &server(0, 1), &server(1, 0)]), []);
     }
 
     #[test]
