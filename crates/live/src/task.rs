@@ -176,8 +176,8 @@ impl Task {
                         pc = *start as usize + 1;
                     }
                 }
-                // What it would have been asked there is answered.
-                Op::SemWait(s) if killed => {
+                // What it would have been asked there is answered. A mere post is left to others.
+                Op::SemWait(s) if killed && self.world.region.questions(*s).is_some() => {
                     if sync::take(&self.world.region.sems()[*s as usize]) {
                         self.take_question(*s);
                     }

@@ -57,8 +57,8 @@ impl<S: Scheduler> Engine<'_, S> {
             self.processes[p as usize].pc += 1;
             let born = self.cx.nr_tasks();
             match op {
-                // What it would have been asked there is answered.
-                Op::SemWait(s) => _ = self.take_post(p, *s),
+                // What it would have been asked there is answered. A mere post is left to others.
+                Op::SemWait(s) if self.has_questions(*s) => _ = self.take_post(p, *s),
                 op if op.serves_others() => _ = self.execute(cpu, p, op)?,
                 _ => {}
             }

@@ -40,6 +40,11 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Retry
     }
 
+    /// Whether somebody asked there, and nobody has taken the question.
+    pub(super) fn has_questions(&self, s: u32) -> bool {
+        !self.resources.sems[s as usize].askers.is_empty()
+    }
+
     /// Takes a post, and the oldest question there; `false` if there is no post.
     pub(super) fn take_post(&mut self, p: TaskId, s: u32) -> bool {
         let sem = &mut self.resources.sems[s as usize];

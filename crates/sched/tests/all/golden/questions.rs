@@ -61,4 +61,10 @@ fn a_killed_server_answers_what_has_been_asked() {
     let seen = accounts("8", vec![server, asks("first", MS), asks("second", 2 * MS), asks("late", 70 * MS)], 1000 * MS);
     let ran = ["server", "first", "second", "late"].map(|name| seen.named(name).run);
     assert_eq!(ran, [60 * MS - MS, 5 * MS, 5 * MS, 0]);
+    // A post that asks nothing is for whoever lives.
+    let waits = |name: &str| once(name, vec![Op::SemWait(0), run(5)]);
+    let killed = TaskSpec { lifetime: Some(10 * MS), ..once("killed", vec![run(50), Op::SemWait(0), run(5)]) };
+    let posts = once("posts", vec![Op::SemPost(0)]);
+    let seen = accounts("8", vec![killed, posts, TaskSpec { start: 20 * MS, ..waits("later") }], 1000 * MS);
+    assert_eq!(["killed", "later"].map(|name| seen.named(name).run), [10 * MS, 5 * MS]);
 }
