@@ -38,6 +38,7 @@ mod report;
 mod rounds;
 mod sequence;
 mod services;
+mod serving;
 mod sides;
 mod taken;
 #[cfg(test)]

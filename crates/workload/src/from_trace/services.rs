@@ -7,8 +7,9 @@
 //! which they come, and each answers whom it has taken the question from (`x-ask`, `x-answer`, `x-await`).
 //!
 //! Tasks are a service and its clients if they wake each other more than their own side ([`super::sides`]), and if a
-//! server that a client has woken mostly wakes that client before any other. Of both sides that is true where there is
-//! one server or one client: then the smaller side serves. One client of several servers may also send each of them
+//! server that a client has woken wakes that client more often than by chance, before any other or before it sleeps
+//! again ([`super::serving`]). Of both sides that is true where there is one server or one client: then the smaller
+//! side serves. One client of several servers may also send each of them
 //! what is meant for it: they count as a service only if they have one name. Servers that have too much to do are never
 //! woken. They are taken for servers if there are several, which wake nobody else than their clients, and if these wait
 //! for nobody else. So are tasks that send others what these have not asked for; but as long as they are what is short,
@@ -31,25 +32,10 @@
 
 use super::life::Task;
 use super::pools::Play;
-use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token};
+use super::sequence::{ANSWER, QUEUE, TaskIx, Token};
+use super::serving::{answer_their_wakers, never_sleep};
 use super::sides::{Sides, links};
 use schedlab_base::Nanos;
-use std::collections::HashMap;
-
-/// So many answers to the waker at least, of so many in all, and so many percent of those that chance leaves to others,
-/// by so many standard deviations. Who is woken by a question may find that it was taken, and take the next one.
-const FEWEST: u64 = 16;
-const FEWEST_ANSWERS: u64 = 50;
-const PERCENT_BEYOND: u64 = 20;
-const DEVIATIONS: f64 = 3.0;
-
-/// The first of several clients, or of several servers of a client, has at most so many percent of the answers.
-const PERCENT_ONE: u64 = 90;
-
-/// Servers that never sleep give so many answers at least, and do or wait for something else at most so many percent as
-/// often.
-const FEWEST_UNASKED: u64 = 200;
-const PERCENT_FEW: u64 = 5;
 
 /// Clients that wait for each answer ask so many percent of the questions that show in a burst of its own at least.
 /// They get the answer from the server that the question woke at least so many percent as often as by chance: one that
@@ -150,8 +136,8 @@ fn awaited(list: &[Token]) -> u64 {
 fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]) -> bool) -> Option<Service> {
     let [a, b] = &sides;
     let serves = |servers: &[TaskIx], clients: &[TaskIx]| {
-        let answers = || answers_its_waker(sequences, servers, clients) || never_sleep(sequences, servers, clients);
-        servers.len() + clients.len() > 2 && answers()
+        let serve = || answer_their_wakers(sequences, servers, clients) || never_sleep(sequences, servers, clients);
+        servers.len() + clients.len() > 2 && serve()
     };
     let a_serves = match (serves(a, b), serves(b, a)) {
         (true, true) if a.len() == b.len() => return None,
@@ -163,74 +149,6 @@ fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]
     let [a, b] = sides;
     let (servers, clients) = if a_serves { (a, b) } else { (b, a) };
     (clients.len() > 1 || alike(&servers)).then_some(Service { servers, clients })
-}
-
-/// Whether several tasks hardly ever sleep, and do nothing but wake these others, each of which waits for all of them
-/// and for nobody else: they have so much to do that no question wakes them.
-fn never_sleep(sequences: &[&[Token]], servers: &[TaskIx], clients: &[TaskIx]) -> bool {
-    let is = |tasks: &[TaskIx], task: TaskIx| tasks.binary_search(&task).is_ok();
-    let few = |few: u64, all: u64| few * 100 <= all * PERCENT_FEW;
-    let (mut sleeps, mut elsewhere, mut answers) = (0, 0, 0);
-    for token in servers.iter().flat_map(|task| sequences[*task as usize]) {
-        match token {
-            Token::Block { waker, .. } if !is(servers, *waker) => sleeps += 1,
-            Token::Post(task) if is(clients, *task) => answers += 1,
-            Token::Post(task) if !is(servers, *task) => elsewhere += 1,
-            _ => {}
-        }
-    }
-    let waits_for_all = |client: &TaskIx| {
-        let mut by: HashMap<TaskIx, u64> = HashMap::new();
-        let mut others = 0;
-        for token in sequences[*client as usize] {
-            match token {
-                Token::Block { waker, .. } if is(servers, *waker) => *by.entry(*waker).or_default() += 1,
-                Token::Block { waker, .. } if *waker != NOBODY => others += 1,
-                Token::Post(task) if !is(servers, *task) => others += 1,
-                _ => {}
-            }
-        }
-        let (all, most) = (by.values().sum::<u64>(), by.values().max().copied().unwrap_or(0));
-        most * 100 <= all * PERCENT_ONE && few(others, all)
-    };
-    answers >= FEWEST_UNASKED && few(sleeps, answers) && few(elsewhere, answers) && clients.iter().all(waits_for_all)
-}
-
-/// Whether servers that a client has woken wake that client before any other.
-fn answers_its_waker(sequences: &[&[Token]], servers: &[TaskIx], clients: &[TaskIx]) -> bool {
-    let is_client = |task: &TaskIx| clients.binary_search(task).is_ok();
-    let (mut asked, mut answered, mut otherwise) = (0, 0, 0);
-    let mut by_client: HashMap<TaskIx, u64> = HashMap::new();
-    for server in servers {
-        let mut waker = None;
-        for token in sequences[*server as usize] {
-            match token {
-                Token::Block { waker: by, .. } if *by != NOBODY => {
-                    waker = Some(*by).filter(is_client);
-                    asked += u64::from(waker.is_some());
-                }
-                Token::Post(task) if is_client(task) => {
-                    *by_client.entry(*task).or_default() += 1;
-                    match waker.take() {
-                        Some(by) if by == *task => answered += 1,
-                        Some(_) => otherwise += 1,
-                        None => {}
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    // By chance it would be one in so many.
-    let (all, chance) = (answered + otherwise, clients.len() as u64);
-    let beyond = (chance * answered).saturating_sub(all);
-    let deviation = (all as f64 * (chance - 1) as f64).sqrt();
-    let more_than_by_chance =
-        100 * beyond >= (chance - 1) * all * PERCENT_BEYOND && beyond as f64 >= DEVIATIONS * deviation;
-    // One that has nearly all answers is the only one.
-    let (most, total) = (by_client.values().max().copied().unwrap_or(0), by_client.values().sum::<u64>());
-    let several = clients.len() == 1 || most * 100 <= total * PERCENT_ONE;
-    answered >= FEWEST && total >= FEWEST_ANSWERS && more_than_by_chance && 2 * all >= asked && several
 }
 
 /// What a question or an answer that is added waits for.
@@ -379,6 +297,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sequence::NOBODY;
     use super::*;
 
     fn woken(waker: TaskIx) -> Token {
@@ -410,6 +329,25 @@ mod tests {
         let server = |client| [woken(client), RUN, Token::Post(client)];
         assert_eq!(found(&[&client(1), &server(0)]), []);
         assert_eq!(found(&[&client(2), &client(3), &server(0), &server(1)]), []);
+    }
+
+    #[test]
+    fn a_server_may_take_several_questions_and_answer_the_last_one_first() {
+        let client = [RUN, Token::Post(3), woken(3)];
+        let two = |a, b| [woken(a), RUN, Token::Post(b), Token::Post(a)];
+        let server = [&two(0, 1)[..], &two(1, 2), &two(2, 0), &[woken(0), RUN, Token::Post(0)]].concat();
+        let service = Service { servers: vec![3], clients: vec![0, 1, 2] };
+        assert_eq!(found(&[&client, &client, &client, &server]), [service]);
+        // It answers all in each burst, or any.
+        let serves = |server: &[Token]| {
+            let found = found(&[&client, &client, &client, server]);
+            found.iter().any(|service| service.servers == [3])
+        };
+        let all = |by| [woken(by), RUN, Token::Post(2), Token::Post(1), Token::Post(0)];
+        assert!(!serves(&[all(0), all(1), all(2)].concat()));
+        let any = |by, to| [woken(by), RUN, Token::Post(to)];
+        assert!(!serves(&[any(0, 1), any(1, 2), any(2, 0)].concat()));
+        assert!(serves(&[any(0, 0), any(1, 1), any(2, 2)].concat()));
     }
 
     #[test]
