@@ -285,7 +285,8 @@ impl Task {
                     sync::post(&self.world.slot(asker).answers);
                 }
             }
-            _ => sync::wait_sem(&self.slot.answers),
+            Op::Await => sync::wait_sem(&self.slot.answers),
+            _ => unreachable!("only operations on semaphores come here"),
         }
     }
 

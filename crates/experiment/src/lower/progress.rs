@@ -106,9 +106,10 @@ fn takes_time(action: &Action) -> bool {
     }
 }
 
+/// Whether it waits for others, semaphores and answers aside.
 fn waits(action: &Action, names: &Names) -> bool {
     match action {
-        Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) | Action::SemWait(_) | Action::Await => true,
+        Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) => true,
         Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
             names.participants(name) > 1
         }
