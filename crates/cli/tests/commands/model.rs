@@ -337,7 +337,8 @@ fn a_model_keeps_the_number_of_switches() {
     }
 }
 
-/// Servers that take from one queue answer whom they serve. Under another scheduler that is another one than recorded.
+/// Servers that take from one queue answer the client whose question they took. Under another scheduler they take
+/// other questions.
 #[test]
 fn servers_answer_whom_they_serve_under_another_scheduler_too() {
     let temporary = tempfile::tempdir().expect("a temporary folder");

@@ -47,7 +47,7 @@ pub struct Report {
     pub groups_known: bool,
     /// Time that interrupts took, which the model gives to the CPUs instead of the tasks that they interrupted.
     pub interrupts_ns: Nanos,
-    /// Tasks that take the questions of others from a queue, and answer whom they have taken one from.
+    /// Tasks that take the questions of others from a queue and answer them.
     pub servers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,

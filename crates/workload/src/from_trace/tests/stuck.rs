@@ -15,7 +15,7 @@ struct Told<'a> {
     /// By semaphore, and by the task that is to be answered.
     posts: BTreeMap<&'a str, u64>,
     answers: BTreeMap<&'a str, u64>,
-    /// Who asked, by semaphore, and whom a task shall answer.
+    /// Who asked, by semaphore; and whose questions a task has taken and not answered.
     askers: BTreeMap<&'a str, VecDeque<&'a str>>,
     taken: BTreeMap<&'a str, VecDeque<&'a str>>,
 }
