@@ -54,7 +54,7 @@ pub use names::is_kernel_thread;
 pub use report::Report;
 
 use crate::{Policy, Props, Recorded, Workload};
-use causes::Causes;
+use causes::{Causes, forget_wakers};
 use coarse::Coarseness;
 use cores::Cores;
 use costs::CostsSeen;
@@ -66,7 +66,7 @@ use schedlab_base::{
     TaskRecord, Tid,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
-use sequence::{TaskIx, Token, anonymous};
+use sequence::{TaskIx, is_folded};
 use services::Services;
 use std::collections::HashMap;
 use track::{MOST_TASKS, Track};
@@ -280,12 +280,11 @@ impl ModelBuilder {
         report
     }
 
-    /// Adds the waits for children and the messages that no wake-up shows, and has servers answer whom they serve. If
-    /// there were too many events else, several messages are one, or there are none.
+    /// Adds the waits for children and the messages that no wake-up shows, and lets each server answer the client whose
+    /// question it took. If there were too many events else, several messages are one, or there are none.
     fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, services: &mut Services, most_events: usize) {
         let track = &mut self.replay.observer.0.inner;
-        let folded = |task: &Task| task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
-        let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
+        let plain: Vec<bool> = track.tasks.iter().map(|task| !is_folded(&task.sequence)).collect();
         let (kept, served) = (causes.kept, services.clone());
         let mut causal = |tasks: &Track, waker, task| {
             let plain = plain[waker as usize] && plain[task as usize];
@@ -312,8 +311,11 @@ impl ModelBuilder {
                 true => task.sequence.clone(),
                 false => unseen::insert(&task.sequence, added.clone()),
             };
-            let sequences = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
-            let sequences = services.rewritten(&track.tasks, kept, sequences);
+            let mut sequences: Vec<_> = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
+            let lists: Vec<_> = sequences.iter().map(|list| &list[..]).collect();
+            let written = services.written(&track.tasks, kept, &lists);
+            written.into_iter().for_each(|(task, list)| sequences[task as usize] = list);
+            sequences.iter_mut().for_each(|list| forget_wakers(list));
             let fits = |loosely: Coarseness| Some((loosely, loosely.fold_all(&sequences, most_events)?));
             if let Some((coarseness, sequences)) = self.coarseness.looser().find_map(fits) {
                 std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
@@ -323,7 +325,7 @@ impl ModelBuilder {
             tried = added;
         }
         *services = Services::default();
-        track.tasks.iter_mut().for_each(|task| task.sequence = anonymous(&task.sequence));
+        track.tasks.iter_mut().for_each(|task| forget_wakers(&mut task.sequence));
     }
 }
 

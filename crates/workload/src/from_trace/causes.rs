@@ -2,7 +2,7 @@
 
 use super::ModelBuilder;
 use super::cause::Facts;
-use super::sequence::{NOBODY, TaskIx, Token, rewrite};
+use super::sequence::{ANSWER, NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::HashMap;
@@ -66,5 +66,16 @@ impl ModelBuilder {
             });
         }
         causes
+    }
+}
+
+/// Forgets who woke the task, once that is decided: rounds may then be alike that had different wakers.
+pub(super) fn forget_wakers(list: &mut [Token]) {
+    for token in list {
+        if let Token::Block { waker, .. } = token
+            && *waker < ANSWER
+        {
+            *waker = SOMEBODY;
+        }
     }
 }

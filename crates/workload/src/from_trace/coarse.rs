@@ -1,7 +1,7 @@
 //! Keeps a model small: folds repetition, ever more loosely, and in the end gives up who wakes whom.
 
 use super::life::Task;
-use super::sequence::{NOBODY, Stretch, Token, Tolerance, anonymous, fold, rewrite, stretches};
+use super::sequence::{NOBODY, Stretch, Token, Tolerance, fold, rewrite, stretches};
 use super::track::Track;
 use schedlab_base::Nanos;
 
@@ -61,7 +61,7 @@ impl Coarseness {
     pub(super) fn fold_all(&self, sequences: &[Vec<Token>], most: usize) -> Option<Vec<Vec<Token>>> {
         let mut left = most;
         let fits = |sequence: &Vec<Token>| {
-            let folded = fold(&anonymous(sequence), TOLERANCES[self.level]);
+            let folded = fold(sequence, TOLERANCES[self.level]);
             left = left.checked_sub(folded.len())?;
             Some(folded)
         };

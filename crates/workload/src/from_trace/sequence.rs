@@ -360,13 +360,9 @@ pub(super) fn rewrite(list: &[Token], mut change: impl FnMut(Token) -> Option<To
     out
 }
 
-/// The sequence without who woke the task, once that is decided: rounds may then be alike that had different wakers.
-pub(super) fn anonymous(list: &[Token]) -> Vec<Token> {
-    let somebody = |token: &Token| match *token {
-        Token::Block { length, waker } if waker < ANSWER => Token::Block { length, waker: SOMEBODY },
-        other => other,
-    };
-    list.iter().map(somebody).collect()
+/// Whether rounds were folded into loops.
+pub(super) fn is_folded(list: &[Token]) -> bool {
+    list.iter().any(|token| matches!(token, Token::Loop { .. }))
 }
 
 /// The CPU time in a sequence.

@@ -4,16 +4,15 @@
 //! next, is the recorded scheduler's doing: a server that is free sooner takes more questions. If each server answered
 //! the clients in the recorded order, a question would wait for one server while another is free, and an answer would
 //! come before its question. So in the model the servers of a *service* take questions from one queue, in the order in
-//! which they come, and each answers whom it has taken the question from (`x-ask`, `x-answer`, `x-await`).
+//! which they come, and each answers the client whose question it took (`x-ask`, `x-answer`, `x-await`).
 //!
 //! Tasks are a service and its clients if they wake each other more than their own side ([`super::sides`]), and if a
 //! server that a client has woken wakes that client more often than by chance, before any other or before it sleeps
 //! again ([`super::serving`]). Of both sides that is true where there is one server or one client: then the smaller
-//! side serves. One client of several servers may also send each of them
-//! what is meant for it: they count as a service only if they have one name. Servers that have too much to do are never
-//! woken. They are taken for servers if there are several, which wake nobody else than their clients, and if these wait
-//! for nobody else. So are tasks that send others what these have not asked for; but as long as they are what is short,
-//! the others ask in time.
+//! side serves. One client of several servers may also send each of them what is meant for it: they count as a service
+//! only if they have one name. Servers that have too much to do are never woken. They are taken for servers if there
+//! are several, which wake nobody else than their clients, and if these wait for nobody else. So are tasks that send
+//! others what these have not asked for; but as long as they are what is short, the others ask in time.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:
 //!
@@ -32,10 +31,11 @@
 
 use super::life::Task;
 use super::pools::Play;
-use super::sequence::{ANSWER, QUEUE, TaskIx, Token};
+use super::sequence::{ANSWER, QUEUE, TaskIx, Token, is_folded};
 use super::serving::{answer_their_wakers, never_sleep};
 use super::sides::{Sides, links};
 use schedlab_base::Nanos;
+use std::collections::BTreeMap;
 
 /// Clients that wait for each answer ask so many percent of the questions that show in a burst of its own at least.
 /// They get the answer from the server that the question woke at least so many percent as often as by chance: one that
@@ -76,12 +76,11 @@ pub(super) struct Services(Vec<Service>);
 impl Services {
     /// Those that these sequences show. Of tasks whose sequences have loops nothing is known.
     pub fn find(tasks: &[Task], kept: &[bool], alike: impl Fn(&[TaskIx]) -> bool) -> Self {
-        let plain = |task: &Task| !task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
-        let sequences: Vec<&[Token]> = tasks.iter().map(|t| if plain(t) { &t.sequence[..] } else { &[] }).collect();
-        let sides = Sides::of(&links(&sequences));
-        let found = sides.into_iter().filter_map(|sides| service(&sequences, sides, &alike)).collect();
-        let mut services = Self(found);
-        services.rewritten(tasks, kept, tasks.iter().map(|task| task.sequence.clone()).collect());
+        let all: Vec<&[Token]> = tasks.iter().map(|task| &task.sequence[..]).collect();
+        let plain: Vec<&[Token]> = all.iter().map(|list| if is_folded(list) { &[] } else { *list }).collect();
+        let sides = Sides::of(&links(&plain));
+        let mut services = Self(sides.into_iter().filter_map(|sides| service(&plain, sides, &alike)).collect());
+        services.written(tasks, kept, &all);
         services
     }
 
@@ -101,27 +100,28 @@ impl Services {
         self.0.iter().any(|service| member(service, a) && member(service, b))
     }
 
-    /// The sequences with questions and answers. Services in which somebody could get stuck are given up.
-    pub fn rewritten(&mut self, tasks: &[Task], kept: &[bool], sequences: Vec<Vec<Token>>) -> Vec<Vec<Token>> {
-        while !self.0.is_empty() {
-            let mut new = sequences.clone();
-            self.0.retain(|service| {
-                let lists = service.written(&sequences).into_iter().flatten();
-                lists.map(|(task, list)| new[task as usize] = list).count() > 0
-            });
-            let lists: Vec<&[Token]> = new.iter().map(|list| &list[..]).collect();
+    /// The sequences of their tasks, with questions and answers. Services in which somebody could get stuck are given
+    /// up.
+    pub fn written(&mut self, tasks: &[Task], kept: &[bool], sequences: &[&[Token]]) -> BTreeMap<TaskIx, Vec<Token>> {
+        loop {
+            let mut written = BTreeMap::new();
+            self.0.retain(|service| service.written(sequences).map(|lists| written.extend(lists)).is_some());
+            if self.0.is_empty() {
+                return written;
+            }
+            let mut lists = sequences.to_vec();
+            written.iter().for_each(|(task, list): (&TaskIx, &Vec<Token>)| lists[*task as usize] = list);
             let mut play = Play::new(tasks, &lists, kept, vec![false; tasks.len()]);
             play.on();
             let all = self.0.len();
             self.0.retain(|service| {
-                let goes_on = |task: &TaskIx| play.came[*task as usize] >= awaited(&new[*task as usize]);
+                let goes_on = |task: &TaskIx| play.came[*task as usize] >= awaited(lists[*task as usize]);
                 play.asks_all(service.queue()) && service.servers.iter().all(goes_on)
             });
             if self.0.len() == all {
-                return new;
+                return written;
             }
         }
-        sequences
     }
 }
 
@@ -148,7 +148,8 @@ fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]
     };
     let [a, b] = sides;
     let (servers, clients) = if a_serves { (a, b) } else { (b, a) };
-    (clients.len() > 1 || alike(&servers)).then_some(Service { servers, clients })
+    let known = clients.len() > 1 || alike(&servers);
+    Some(Service { servers, clients }).filter(|service| known && service.is_asked_in_turn(sequences))
 }
 
 /// What a question or an answer that is added waits for.
@@ -187,13 +188,9 @@ impl Served {
 }
 
 impl Service {
-    /// The sequences of its tasks with questions and answers; none if its clients do not wait for each answer, or if
-    /// too much does not show.
-    fn written(&self, sequences: &[Vec<Token>]) -> Option<Vec<(TaskIx, Vec<Token>)>> {
-        if !self.is_asked_in_turn(sequences) {
-            return None;
-        }
-        let list = |task: &TaskIx| &sequences[*task as usize][..];
+    /// The sequences of its tasks with questions and answers; none if too much does not show.
+    fn written(&self, sequences: &[&[Token]]) -> Option<Vec<(TaskIx, Vec<Token>)>> {
+        let list = |task: &TaskIx| sequences[*task as usize];
         let mut served: Vec<Served> = self.servers.iter().map(|server| self.server(list(server))).collect();
         let mut asked: Vec<Vec<Token>> = self.clients.iter().map(|client| self.client(list(client))).collect();
         let taken: usize = served.iter().map(|served| served.taken).sum();
@@ -211,11 +208,11 @@ impl Service {
     }
 
     /// Whether its clients wait for each answer before they ask again.
-    fn is_asked_in_turn(&self, sequences: &[Vec<Token>]) -> bool {
+    fn is_asked_in_turn(&self, sequences: &[&[Token]]) -> bool {
         let (mut alone, mut together, mut by_it, mut by_others) = (0, 0, 0, 0);
         for client in &self.clients {
             let mut woken = None;
-            for token in &sequences[*client as usize] {
+            for token in sequences[*client as usize] {
                 match token {
                     Token::Post(task) if self.serves(*task) => {
                         *(if woken.is_none() { &mut alone } else { &mut together }) += 1;
@@ -321,7 +318,7 @@ mod tests {
         let server = [woken(0), RUN, Token::Post(0), woken(1), RUN, Token::Post(1)];
         let service = Service { servers: vec![2, 3], clients: vec![0, 1] };
         assert_eq!(found(&[&client, &client, &server, &server]), [service]);
-        // One server, whom all wake: it is the smaller side.
+        // One server that all clients wake: it is the smaller side.
         let client = [RUN, Token::Post(2), woken(2)];
         assert_eq!(found(&[&client, &client, &server]), [Service { servers: vec![2], clients: vec![0, 1] }]);
         // A pair, and two pairs.
@@ -416,15 +413,16 @@ mod tests {
             lists.iter().flat_map(|(_, list)| list).filter(|token| is(token)).count()
         };
         for (tail, times) in [(&[][..], 40), (&[RUN, Token::Post(0)][..], 42)] {
-            let written = service.written(&[server.clone(), client(tail), client(tail)]).unwrap();
+            let written = service.written(&[&server, &client(tail), &client(tail)]).unwrap();
             let is_take = |token: &Token| matches!(token, Token::Block { waker: QUEUE, .. });
             assert_eq!(count(&written, |token| matches!(token, Token::Ask(_))), times);
             assert_eq!(count(&written, is_take), times);
             assert_eq!(count(&written, |token| *token == Token::Answer), times);
         }
         // Far too few questions, and several open at a time.
-        assert!(service.written(&[server.clone(), client(&[]), vec![RUN]]).is_none());
+        assert!(service.written(&[&server, &client(&[]), &[RUN]]).is_none());
         let many = [RUN, Token::Post(0), RUN, Token::Post(0), woken(0), woken(0)].repeat(10);
-        assert!(service.written(&[server, many.clone(), many]).is_none());
+        assert!(service.written(&[&server, &many, &many]).is_none());
+        assert!(!service.is_asked_in_turn(&[&server, &many, &many]));
     }
 }

@@ -18,7 +18,7 @@
 use super::cause::Sample;
 use super::joins::told_at_last;
 use super::life::{Place, Task};
-use super::sequence::{TaskIx, Token};
+use super::sequence::{TaskIx, Token, is_folded};
 use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::{BTreeSet, HashMap};
@@ -322,7 +322,7 @@ pub(super) fn insert(list: &[Token], added: Vec<(At, Token)>) -> Vec<Token> {
             At::Fork(child) => before.entry(child).or_default().push(token),
         }
     }
-    let folded = list.iter().any(|token| matches!(token, Token::Loop { .. }));
+    let folded = is_folded(list);
     // At the end nobody must wait for a task that waits.
     by_work.sort_by_key(|(at, token)| if folded { (0, !is_wait(token)) } else { (*at, is_wait(token)) });
     let mut by_work = by_work.into_iter().peekable();
