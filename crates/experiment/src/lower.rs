@@ -15,9 +15,9 @@ mod tests;
 use names::{Index, Names};
 use schedlab_base::{Error, Nanos, Result};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Load, MemorySpec, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{JobList, Load, MemorySpec, Op, Setting, Start, TaskSpec};
 use schedlab_workload::plan::{Change, Fault, Plan};
-use schedlab_workload::{Memory, TaskDef, Workload};
+use schedlab_workload::{Memory, Step, TaskDef, Workload};
 
 /// The most operations that the programs of a load may have in all.
 const MAX_OPS: u64 = 16 << 20;
@@ -54,6 +54,16 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
     Ok(load)
 }
 
+/// How many operations there are with those of this task, if that is not too many.
+fn counted(task: &TaskDef, ops: u64, more: u64) -> Result<u64> {
+    let ops = ops.saturating_add(more);
+    if ops > MAX_OPS {
+        let what = format!("the workload comes to more than {MAX_OPS} operations");
+        return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("take fewer instances or events"));
+    }
+    Ok(ops)
+}
+
 /// The load in the making.
 struct Lowering<'a> {
     workload: &'a Workload,
@@ -78,19 +88,18 @@ impl<'a> Lowering<'a> {
         let mut ops = 0_u64;
         let workload = self.workload;
         for (n, task) in workload.tasks.iter().enumerate() {
+            if let Some(list) = self.names.jobs(task) {
+                ops = counted(task, ops, task.phases.iter().map(|phase| phase.events.len() as u64).sum())?;
+                self.jobs(list, n, task);
+                continue;
+            }
             let template = self.names.template(task);
             if task.instances == 0 && template.is_none() {
                 continue;
             }
             let (initial, program) = self.task(n, task)?;
             let copies = u64::from(task.instances) + u64::from(template.is_some());
-            ops = ops.saturating_add((program.len() as u64 + 1).saturating_mul(copies));
-            if ops > MAX_OPS {
-                let what = format!("the workload comes to more than {MAX_OPS} operations");
-                return Err(Error::input(what)
-                    .key(format!("tasks.{}", task.name))
-                    .mend("take fewer instances or events"));
-            }
+            ops = counted(task, ops, (program.len() as u64 + 1).saturating_mul(copies))?;
             if let Some(template) = template {
                 self.template(template, task, &initial, &program);
             }
@@ -119,14 +128,27 @@ impl<'a> Lowering<'a> {
         // A task begins in the root group unless it names another.
         let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
         let initial = Setting { group, ..initial };
-        let program = program::of(task, &sets, |step, program| {
-            let before = program.len();
-            self.names.ops(n, task, &step.what, &self.workload.global, program);
-            if step.sync {
-                program[before..].iter_mut().for_each(program::sync);
-            }
-        });
+        let program = program::of(task, &sets, |step, program| self.add(n, task, step, program));
         Ok((initial, program))
+    }
+
+    /// Adds what an event of task `n` does to a program.
+    fn add(&self, n: usize, task: &TaskDef, step: &Step, program: &mut Vec<Op>) {
+        let before = program.len();
+        self.names.ops(n, task, &step.what, &self.workload.global, program);
+        if step.sync {
+            program[before..].iter_mut().for_each(program::sync);
+        }
+    }
+
+    /// The phases of task `n` as the list of jobs `at`.
+    fn jobs(&mut self, at: u32, n: usize, task: &TaskDef) {
+        let list = program::jobs(task, |step, job| self.add(n, task, step, job));
+        let at = at as usize;
+        if self.load.jobs.len() <= at {
+            self.load.jobs.resize(at + 1, JobList::default());
+        }
+        self.load.jobs[at] = list;
     }
 
     fn setting(&mut self, n: usize, task: &TaskDef, change: &Change, had: settings::Had) -> Setting {

@@ -128,6 +128,7 @@ pub(crate) struct Region {
     questions: Array,
     timers: Array,
     forks: Array,
+    jobs: Array,
     slots: Array,
     /// The semaphores that have questions.
     asked: Vec<u32>,
@@ -170,6 +171,7 @@ impl Region {
             questions: array(asked.len(), size_of::<Questions>()),
             timers: array(load.timers.len(), size_of::<AtomicU64>()),
             forks: array(load.templates.len(), size_of::<AtomicU32>()),
+            jobs: array(load.jobs.len(), size_of::<AtomicU64>()),
             slots: array(load.tasks.len() + forked, size_of::<Slot>()),
             asked,
         };
@@ -222,6 +224,11 @@ impl Region {
     /// How often each template was forked.
     pub(crate) fn forks(&self) -> &[AtomicU32] {
         self.array(self.forks)
+    }
+
+    /// How many jobs of each list are taken.
+    pub(crate) fn jobs(&self) -> &[AtomicU64] {
+        self.array(self.jobs)
     }
 
     /// The tasks of the load, then those that were forked.

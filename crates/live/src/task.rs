@@ -108,13 +108,15 @@ impl Task {
             block.first_touch(0, 1);
             self.working_set = Some(block);
         }
-        let writes = |op: &Op| matches!(op, Op::Mem { .. } | Op::Io(_));
-        if self.spec.program.iter().any(writes) {
+        let mut ops = self.spec.program.iter().flat_map(|op| match op {
+            Op::Jobs(list) => self.world.load().jobs[*list as usize].jobs.iter().flatten().collect(),
+            op => vec![op],
+        });
+        let writes_to = ops.clone().any(|op| matches!(op, Op::Io(_)));
+        if writes_to || ops.any(|op| matches!(op, Op::Mem { .. })) {
             self.buffer = Some(Buffer::new()?);
         }
-        if let (Some(path), true) =
-            (&self.world.options.io_device, self.spec.program.iter().any(|op| matches!(op, Op::Io(_))))
-        {
+        if let (Some(path), true) = (&self.world.options.io_device, writes_to) {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
             self.device =
                 Some(file.map_err(|e| {
@@ -258,8 +260,18 @@ impl Task {
             // It would replace this program; a remark says so.
             Op::Exec => {}
             Op::Fork(template) => birth::fork(self.world, template),
+            Op::Jobs(list) => self.jobs(list as usize),
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),
+        }
+    }
+
+    /// Does the jobs of a list that nobody has taken yet.
+    fn jobs(&mut self, list: usize) {
+        let (taken, list) = (&self.world.region.jobs()[list], &self.world.load().jobs[list]);
+        while let Some(job) = list.job(taken.fetch_add(1, Ordering::Relaxed)) {
+            self.worker.check_over();
+            job.iter().for_each(|op| self.execute(op));
         }
     }
 

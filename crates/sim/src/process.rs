@@ -67,7 +67,7 @@ pub(crate) const NO_COPY: u32 = u32::MAX;
 /// The part of a process that few need: kept apart, so that a million tasks take less memory, and the rest of a
 /// process fewer cache lines.
 #[derive(Debug, Default)]
-pub(crate) struct Rare {
+pub(crate) struct Rare<'a> {
     /// The remaining rounds of the loops around the innermost one.
     around: Vec<u64>,
     /// The deadlines of its own timers, by timer number.
@@ -82,9 +82,11 @@ pub(crate) struct Rare {
     pub answers: u64,
     /// The time between two readings of its CPU clock; 0 means that it does not read it.
     pub clock_poll: Nanos,
+    /// The job that it does, and how far it is in it.
+    job: (&'a [Op], u32),
 }
 
-static NOTHING_RARE: Rare = Rare {
+static NOTHING_RARE: Rare<'static> = Rare {
     around: Vec::new(),
     own_timers: Vec::new(),
     held: Vec::new(),
@@ -92,6 +94,7 @@ static NOTHING_RARE: Rare = Rare {
     questions: VecDeque::new(),
     answers: 0,
     clock_poll: 0,
+    job: (&[], 0),
 };
 
 #[derive(Debug)]
@@ -114,7 +117,9 @@ pub(crate) struct Process<'a> {
     pub execs: bool,
     /// It was killed, and ends when it gets a CPU.
     pub killed: bool,
-    rare: Option<Box<Rare>>,
+    /// It does a job, which several tasks share out.
+    in_job: bool,
+    rare: Option<Box<Rare<'a>>>,
     pub started: Nanos,
     /// Its affinity: the CPUs that the kernel lets it run on while they are online (`cpus_allowed`).
     pub affinity: CpuSet,
@@ -136,6 +141,7 @@ impl<'a> Process<'a> {
             relock: false,
             execs: false,
             killed: false,
+            in_job: false,
             rare: clock_poll.map(|clock_poll| Box::new(Rare { clock_poll, ..Rare::default() })),
             started,
             affinity,
@@ -148,23 +154,54 @@ impl<'a> Process<'a> {
     }
 
     /// What it has of what few need.
-    pub fn rare(&self) -> &Rare {
+    pub fn rare(&self) -> &Rare<'a> {
         self.rare.as_deref().unwrap_or(&NOTHING_RARE)
     }
 
     /// The same, for changing it.
-    pub fn rare_mut(&mut self) -> &mut Rare {
+    pub fn rare_mut(&mut self) -> &mut Rare<'a> {
         self.rare.get_or_insert_default()
     }
 
-    /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
+    /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end. That is the
+    /// operation of a job while there is one.
     #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
+        if self.in_job
+            && let Some(op) = self.fetch_in_job()
+        {
+            return Some(op);
+        }
         loop {
             let op = self.spec.program.get(self.pc as usize)?;
             if !self.jumps(op) {
                 return Some(op);
             }
+        }
+    }
+
+    #[cold]
+    fn fetch_in_job(&mut self) -> Option<&'a Op> {
+        let (ops, at) = self.rare().job;
+        let op = ops.get(at as usize);
+        self.in_job = op.is_some();
+        op
+    }
+
+    /// Begins a job; the operation [`Op::Jobs`] follows again when that is done.
+    #[cold]
+    pub fn begin_job(&mut self, ops: &'a [Op]) {
+        self.rare_mut().job = (ops, 0);
+        self.in_job = true;
+    }
+
+    /// The operation is done: the next one follows.
+    #[inline]
+    pub fn advance(&mut self) {
+        if self.in_job {
+            self.rare_mut().job.1 += 1;
+        } else {
+            self.pc += 1;
         }
     }
 

@@ -76,6 +76,8 @@ pub enum Op {
     Exec,
     /// Creates a task from [`Load::templates`]`[i]`.
     Fork(u32),
+    /// Does jobs of [`Load::jobs`]`[i]`, one after the other, until all are taken.
+    Jobs(u32),
     /// Applies [`Load::settings`]`[i]` to this task.
     Set(u32),
     /// Begins a loop: the body up to the matching `LoopEnd` runs `times` times (`None`: for ever).
@@ -175,7 +177,7 @@ pub struct TaskSpec {
     pub computing: Computing,
     /// How long after its beginning it is killed, if it has not ended. It then does nothing more, but that it forks and
     /// posts semaphores as it would have: whoever waits for those does not wait in vain. Its program has no locks,
-    /// conditions and barriers.
+    /// conditions, barriers and jobs.
     pub lifetime: Option<Nanos>,
     /// The run is over when all tasks that are awaited, forked ones included, have ended, if there were any.
     pub awaited: bool,
@@ -264,6 +266,29 @@ pub struct MemorySpec {
     pub bound_percent: u32,
 }
 
+/// Jobs that several tasks share out: each takes the next one that nobody has taken yet ([`Op::Jobs`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobList {
+    /// What it is called.
+    pub name: String,
+    /// What jobs do, without loops, settings and further jobs. Several in a row may do the same.
+    pub jobs: Vec<Vec<Op>>,
+    /// How many jobs there are up to the last that does this, for each of `jobs`.
+    pub ends: Vec<u64>,
+    /// How many jobs there are in all; [`u64::MAX`] if they never run out. After the last of `jobs` comes the first.
+    pub total: u64,
+}
+
+impl JobList {
+    /// What the `n`-th job does, counted from 0; `None` if there are fewer.
+    #[must_use]
+    pub fn job(&self, n: u64) -> Option<&[Op]> {
+        let round = self.ends.last().copied().filter(|round| *round > 0 && n < self.total)?;
+        let at = self.ends.partition_point(|end| *end <= n % round);
+        self.jobs.get(at).map(Vec::as_slice)
+    }
+}
+
 /// A CPU that is taken offline or brought online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
@@ -338,6 +363,8 @@ pub struct Load {
     pub hotplug: Vec<Hotplug>,
     /// What takes time from CPUs without a task.
     pub interrupts: Vec<InterruptSpec>,
+    /// The jobs that tasks share out.
+    pub jobs: Vec<JobList>,
 }
 
 impl Load {
@@ -350,7 +377,8 @@ impl Load {
     /// The semaphores at which questions are asked, in ascending order.
     #[must_use]
     pub fn asked(&self) -> Vec<u32> {
-        let ops = self.tasks.iter().chain(&self.templates).flat_map(|spec| &spec.program);
+        let jobs = self.jobs.iter().flat_map(|list| &list.jobs).flatten();
+        let ops = self.tasks.iter().chain(&self.templates).flat_map(|spec| &spec.program).chain(jobs);
         let plain = ops.map(|op| if let Op::Synced(op) = op { &**op } else { op });
         let asked: BTreeSet<u32> = plain.filter_map(|op| if let Op::Ask(s) = op { Some(*s) } else { None }).collect();
         asked.into_iter().collect()

@@ -42,6 +42,8 @@ pub(crate) struct Resources {
     pub suspensions: Vec<Vec<TaskId>>,
     /// The next expiry of each shared timer, from its first use on.
     pub timers: Vec<Option<Nanos>>,
+    /// How many jobs of each list are taken.
+    pub taken: Vec<u64>,
 }
 
 impl Resources {
@@ -57,6 +59,7 @@ impl Resources {
             sems: load.sems.iter().map(|_| Semaphore::default()).collect(),
             suspensions: load.suspensions.iter().map(|_| Vec::new()).collect(),
             timers: vec![None; load.timers.len()],
+            taken: vec![0; load.jobs.len()],
         }
     }
 

@@ -35,6 +35,7 @@ impl fmt::Display for Action {
             | Self::Suspend(name)
             | Self::Resume(name)
             | Self::Fork(name)
+            | Self::Jobs(name)
             | Self::SemPost(name)
             | Self::SemWait(name)
             | Self::Ask(name)

@@ -407,6 +407,9 @@ pub enum Action {
     /// `x-exec`.
     Exec,
     Fork(String),
+    /// `x-jobs`: does the jobs of this task, which never starts itself, one after the other, until all are taken. Each
+    /// round of each of its phases is a job.
+    Jobs(String),
     SemPost(String),
     SemWait(String),
     /// `x-ask`: posts a semaphore. Who takes the post shall answer.

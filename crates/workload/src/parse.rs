@@ -6,6 +6,7 @@ mod event;
 mod global;
 mod groups;
 mod irq;
+mod jobs;
 mod keys;
 mod props;
 mod recorded;

@@ -305,6 +305,7 @@ pub(crate) fn name_of(action: &Action) -> &'static str {
         Action::Yield => "yield",
         Action::Exec => "x-exec",
         Action::Fork(_) => "fork",
+        Action::Jobs(_) => "x-jobs",
         Action::SemPost(_) => "sem_post",
         Action::SemWait(_) => "sem_wait",
         Action::Ask(_) => "x-ask",
@@ -367,6 +368,7 @@ fn value_of(action: &Action) -> Value {
         | Action::Suspend(name)
         | Action::Resume(name)
         | Action::Fork(name)
+        | Action::Jobs(name)
         | Action::SemPost(name)
         | Action::SemWait(name)
         | Action::Ask(name)

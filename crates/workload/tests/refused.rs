@@ -233,6 +233,30 @@ fn loop_belongs_to_the_phase_if_events_are_in_the_task() {
 }
 
 #[test]
+fn jobs_are_what_anybody_can_do() {
+    let jobs = |list: &str, worker: &str| {
+        format!("{{\"tasks\": {{\"jobs\": {{{list}}},\n\"w\": {{\"loop\": 1, \"x-jobs\": \"jobs\"{worker}}}}}}}")
+    };
+    let plain = "\"instance\": 0, \"loop\": 5, \"run\": 1";
+    assert_eq!(read(&jobs(plain, "")).unwrap().warnings, [""; 0]);
+    let only = "tasks.jobs: its phases are jobs (x-jobs), which whoever takes them does as the task that it is";
+    refused(&[
+        (
+            jobs("\"loop\": 5, \"run\": 1", ""),
+            "w.json:2: tasks.w.x-jobs: the phases of \"jobs\" are jobs, but it starts",
+        ),
+        (
+            jobs(plain, "").replace("x-jobs\": \"jobs", "x-jobs\": \"job"),
+            "no task \"job\" whose phases would be jobs; did",
+        ),
+        (jobs(plain, ", \"fork\": \"jobs\""), "w.json:2: tasks.w.fork: the phases of \"jobs\" are jobs"),
+        (jobs(&format!("{plain}, \"x-jobs\": \"jobs\""), ""), "tasks.jobs.x-jobs: a job cannot share out other jobs"),
+        (jobs(&format!("{plain}, \"priority\": 5"), ""), only),
+        (jobs("\"instance\": 0, \"phases\": {\"a\": {\"run\": 1, \"cpus\": [0]}}", ""), only),
+    ]);
+}
+
+#[test]
 fn names_are_not_too_long() {
     let named = |length| format!("{{\"tasks\": {{\"{}\": {{\"run\": 1}}}}}}", "n".repeat(length));
     read(&named(255)).unwrap();

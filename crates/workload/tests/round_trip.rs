@@ -68,6 +68,7 @@ fn action() -> impl Strategy<Value = Action> {
             Just(Action::Await),
             name().prop_map(Action::Ask),
             name().prop_map(Action::Answer),
+            Just(Action::Jobs("jobs".to_owned())),
             name().prop_map(|name| Action::SpinLock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinUnlock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinBarrier(format!("spin-{name}"))),
@@ -232,7 +233,7 @@ prop_compose! {
         hotplug.sort_by_key(|change| change.at);
         let named = |(n, (name, task)): (usize, (String, TaskDef))| TaskDef { name: format!("{name}{n}"), ..task };
         let mut tasks: Vec<TaskDef> = tasks.into_iter().enumerate().map(named).collect();
-        // Suspends and forks need names that exist.
+        // Suspends, forks and jobs need names that exist.
         let first = tasks[0].name.clone();
         for task in &mut tasks {
             let own = Action::Suspend(task.name.clone());
@@ -240,6 +241,9 @@ prop_compose! {
             let fork = Action::Fork(first.clone());
             task.phases[0].events.push(Step { key: String::new(), line: 0, what: fork, sync: false });
         }
+        let events = vec![Step { key: String::new(), line: 0, what: Action::Yield, sync: false }];
+        let job = Phase { name: "job".to_owned(), loops: Some(7), events, ..Phase::default() };
+        tasks.push(TaskDef { name: "jobs".to_owned(), instances: 0, phases: vec![job], ..TaskDef::default() });
         Workload {
             name: "w".to_owned(),
             file: None,

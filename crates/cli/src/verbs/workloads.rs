@@ -4,8 +4,9 @@ use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::Result;
 use schedlab_workload::presets::{PRESETS, Preset};
-use schedlab_workload::{Group, Policy, Props, Start, TaskDef, Workload, time};
+use schedlab_workload::{Action, Group, Policy, Props, Start, TaskDef, Workload, time};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,8 +79,15 @@ fn summary(workload: &Workload) -> String {
     for (path, group) in &workload.groups {
         let _ = writeln!(out, "  group {path}{}", group_words(group));
     }
+    let steps = || workload.steps().map(|(_, _, step)| &step.what);
+    let jobs: BTreeSet<&str> =
+        steps().filter_map(|what| if let Action::Jobs(name) = what { Some(&**name) } else { None }).collect();
     for task in &workload.tasks {
-        let _ = writeln!(out, "  {}{}", task.name, task_words(task, workload.global.default_policy));
+        let words = match jobs.contains(task.name.as_str()) {
+            true => ", jobs that others do".to_owned(),
+            false => task_words(task, workload.global.default_policy),
+        };
+        let _ = writeln!(out, "  {}{words}", task.name);
         for phase in &task.phases {
             let _ = writeln!(out, "    {}", phase.summary());
         }

@@ -232,6 +232,27 @@ fn real_servers_answer_whom_they_have_taken_a_question_from() {
 }
 
 #[test]
+fn real_workers_share_out_jobs() {
+    let _guard = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    // One worker has a long job, and the other does the rest meanwhile; each job is done once.
+    let text = r#"{"tasks": {
+        "job": {"instance": 0, "loop": 1, "phases": {
+            "long": {"loop": 1, "run": 50000, "sem_post": "done"},
+            "short": {"loop": 20, "mem": 64, "run": 500, "sem_post": "done"}}},
+        "worker": {"instance": 2, "loop": 1, "run": 100, "x-jobs": "job", "run1": 200},
+        "collector": {"loop": 21, "sem_wait": "done", "run": 10}}}"#;
+    let document = json(&exec(&workload(dir.path(), text), &["-d", "20s", "--no-record"]));
+    let tasks = by_name(&document["execution"]["tasks"]);
+    let bursts = |name: &str| tasks[name]["bursts"]["count"].as_u64().unwrap();
+    let mut each = ["worker-0", "worker-1"].map(bursts);
+    each.sort_unstable();
+    assert_eq!((each[0] + each[1], bursts("collector")), (21 + 4, 21));
+    assert!(each[0] < 10, "{each:?}");
+    assert!(document["execution"]["tasks"].as_array().unwrap().iter().all(|task| task["ended"] == true), "{document}");
+}
+
+#[test]
 fn resources_impose_the_order_that_they_should() {
     let _guard = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();

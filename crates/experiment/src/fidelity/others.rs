@@ -33,10 +33,10 @@ pub(super) fn beside(workload: Workload, others: &Workload) -> Workload {
     let renamed = others.tasks.iter().map(|task| {
         let mut task = TaskDef { name: names[task.name.as_str()].clone(), ..task.clone() };
         for step in task.phases.iter_mut().flat_map(|phase| &mut phase.events) {
-            if let Action::Fork(child) = &mut step.what
-                && let Some(name) = names.get(child.as_str())
+            if let Action::Fork(other) | Action::Jobs(other) = &mut step.what
+                && let Some(name) = names.get(other.as_str())
             {
-                child.clone_from(name);
+                other.clone_from(name);
             }
         }
         task

@@ -43,6 +43,7 @@ pub(super) struct Names<'a> {
     sems: Index,
     suspensions: Index,
     templates: Index,
+    jobs: Index,
     barriers: Index,
     participants: Vec<u64>,
     /// A unique timer is the task's own; a plain one is shared by all tasks that name it.
@@ -65,6 +66,7 @@ impl<'a> Names<'a> {
             sems: Index::default(),
             suspensions: Index::default(),
             templates: Index::default(),
+            jobs: Index::default(),
             barriers: Index::default(),
             participants: Vec::new(),
             timers: HashMap::new(),
@@ -78,11 +80,11 @@ impl<'a> Names<'a> {
             for phase in &task.phases {
                 for step in &phase.events {
                     names.mention(n, task, &step.what);
-                    // A workload that was not read from a file may fork what is not there.
-                    if let Action::Fork(name) = &step.what
+                    // A workload that was not read from a file may name what is not there.
+                    if let Action::Fork(name) | Action::Jobs(name) = &step.what
                         && !names.task_of.contains_key(name.as_str())
                     {
-                        let error = Error::input(format!("there is no task \"{name}\" to fork")).line(step.line);
+                        let error = Error::input(format!("there is no task \"{name}\"")).line(step.line);
                         return Err(error.key(path_of(task, phase, &step.key)));
                     }
                 }
@@ -107,6 +109,7 @@ impl<'a> Names<'a> {
                 self.sems.add(name);
             }
             Action::Fork(name) => _ = self.templates.add(name),
+            Action::Jobs(name) => _ = self.jobs.add(name),
             Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
                 // rt-app counts mentions, each for all instances of its task.
                 let at = self.barriers.add(name) as usize;
@@ -190,6 +193,11 @@ impl<'a> Names<'a> {
         self.templates.get(&task.name)
     }
 
+    /// The number of the list of jobs that the task's phases are, where some task does them.
+    pub(super) fn jobs(&self, task: &TaskDef) -> Option<u32> {
+        self.jobs.get(&task.name)
+    }
+
     /// The index of a task by its name.
     pub(super) fn task(&self, name: &str) -> Option<usize> {
         self.task_of.get(name).copied()
@@ -257,6 +265,7 @@ impl<'a> Names<'a> {
             Action::Yield => Op::Yield,
             Action::Exec => Op::Exec,
             Action::Fork(name) => Op::Fork(of(&self.templates, name)),
+            Action::Jobs(name) => Op::Jobs(of(&self.jobs, name)),
             Action::SemPost(name) => Op::SemPost(of(&self.sems, name)),
             Action::SemWait(name) => Op::SemWait(of(&self.sems, name)),
             Action::Ask(name) => Op::Ask(of(&self.sems, name)),

@@ -1,7 +1,7 @@
 //! A task's phases as one flat program with loops.
 
 use schedlab_base::Nanos;
-use schedlab_sim::program::{Amount, Op};
+use schedlab_sim::program::{Amount, JobList, Op};
 use schedlab_workload::{Step, TaskDef};
 
 /// The program of a task. `sets` says for each phase which setting to apply at its start; `add` adds what an event
@@ -21,6 +21,21 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut 
         }
     });
     program
+}
+
+/// The jobs that a task's phases are; `add` adds what an event does.
+pub(super) fn jobs(task: &TaskDef, add: impl Fn(&Step, &mut Vec<Op>)) -> JobList {
+    let mut list = JobList { name: task.name.clone(), ..JobList::default() };
+    let mut end = 0_u64;
+    for phase in &task.phases {
+        let mut job = Vec::new();
+        phase.events.iter().for_each(|step| add(step, &mut job));
+        end = end.saturating_add(phase.loops.unwrap_or(u64::MAX));
+        list.jobs.push(job);
+        list.ends.push(end);
+    }
+    list.total = task.loops.map_or(u64::MAX, |rounds| rounds.saturating_mul(end));
+    list
 }
 
 /// Marks an operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others

@@ -33,14 +33,15 @@ fn check_lifetime(task: &TaskDef) -> Result<()> {
                 | Action::Barrier(_)
                 | Action::SpinBarrier(_)
                 | Action::HybridBarrier { .. }
+                | Action::Jobs(_)
         )
     };
     let mut steps = task.phases.iter().flat_map(|phase| phase.events.iter().map(move |step| (phase, step)));
     match steps.find(|(_, step)| needed(&step.what)) {
         None => Ok(()),
         Some((phase, step)) => {
-            let what = "a task with x-lifetime cannot wait for locks, conditions and barriers: others would wait for \
-                        it in vain when it is killed";
+            let what = "a task with x-lifetime cannot wait for locks, conditions and barriers, or do x-jobs: others \
+                        would wait for it in vain when it is killed";
             Err(at(what, task, phase, Some(step)).mend("use semaphores, or leave x-lifetime out"))
         }
     }

@@ -22,6 +22,7 @@ mod hotplug;
 mod inherit;
 mod inside;
 mod interrupts;
+mod jobs;
 mod lifetimes;
 mod linux_5;
 mod linux_6_18;

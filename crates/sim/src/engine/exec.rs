@@ -32,7 +32,7 @@ pub(super) enum Did {
     MovedFirst,
 }
 
-impl<S: Scheduler> Engine<'_, S> {
+impl<'a, S: Scheduler> Engine<'a, S> {
     /// Ends the burst of the task on `cpu`, and executes its program until an operation takes time again.
     pub(super) fn proceed(&mut self, cpu: CpuId) -> Result<()> {
         let p = self.cx.curr(cpu).expect("only a running task has a burst");
@@ -51,7 +51,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         let mut leaves = false;
         loop {
-            let op = self.processes[p as usize].fetch();
+            let op = self.next_op(p);
             // One that wakes its parent as it ends is not preempted any more.
             if !(leaves && op.is_none()) && self.is_in_kernel(cpu, op) {
                 return self.stay_in_kernel(cpu, p);
@@ -64,7 +64,7 @@ impl<S: Scheduler> Engine<'_, S> {
             leaves = matches!(op, Op::Synced(_));
             let did = self.execute(cpu, p, op)?;
             if !matches!(did, Did::Retry | Did::MovedFirst) && !self.processes[p as usize].relock {
-                self.processes[p as usize].pc += 1;
+                self.processes[p as usize].advance();
             }
             match did {
                 Did::Next => {
@@ -97,6 +97,29 @@ impl<S: Scheduler> Engine<'_, S> {
                 }
                 Did::Moved | Did::MovedFirst => return Ok(()),
             }
+        }
+    }
+
+    /// The operation that follows; a task that shares out jobs takes the next one that there is.
+    #[inline]
+    fn next_op(&mut self, p: TaskId) -> Option<&'a Op> {
+        loop {
+            match self.processes[p as usize].fetch() {
+                Some(Op::Jobs(list)) => self.take_job(p, *list),
+                op => return op,
+            }
+        }
+    }
+
+    #[cold]
+    fn take_job(&mut self, p: TaskId, list: u32) {
+        let taken = &mut self.resources.taken[list as usize];
+        match self.load.jobs[list as usize].job(*taken) {
+            Some(job) => {
+                *taken += 1;
+                self.processes[p as usize].begin_job(job);
+            }
+            None => self.processes[p as usize].advance(),
         }
     }
 
@@ -183,7 +206,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 Did::Next
             }
             Op::Set(i) => return self.set(cpu, p, i),
-            Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("fetch does the jumps"),
+            Op::LoopStart { .. } | Op::LoopEnd { .. } | Op::Jobs(_) => unreachable!("no operations of their own"),
         })
     }
 
@@ -215,7 +238,9 @@ impl<S: Scheduler> Engine<'_, S> {
             _ => return Ok(false),
         };
         let did = self.execute(self.cx.task(p).cpu, p, op)?;
-        self.processes[p as usize].pc += u32::from(matches!(did, Did::Sleep { .. }));
+        if matches!(did, Did::Sleep { .. }) {
+            self.processes[p as usize].advance();
+        }
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
     }
 

@@ -1,12 +1,12 @@
 //! Checks that need the whole workload: references that must exist, and uses of a name that must agree.
 
-use super::{Remarks, path_of};
+use super::{Remarks, jobs, path_of};
 use crate::{Action, MemAccess, Phase, Step, TaskDef, Workload};
 use schedlab_base::{Error, Result, nearest};
 use std::collections::{HashMap, HashSet};
 
 /// An event with the task and the phase that it is in.
-type Placed<'w> = (&'w TaskDef, &'w Phase, &'w Step);
+pub(super) type Placed<'w> = (&'w TaskDef, &'w Phase, &'w Step);
 
 /// Checks the workload as a whole.
 pub(crate) fn whole(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
@@ -16,7 +16,8 @@ pub(crate) fn whole(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
         matches!(what, Run(_) | Sleep(_) | SemPost(_) | SemWait(_))
     };
     let steps: Vec<Placed> = workload.steps().filter(|(_, _, step)| !plain(&step.what)).collect();
-    forks(workload, &steps, remarks)?;
+    let jobs = jobs::check(workload, &steps)?;
+    forks(workload, &steps, &jobs, remarks)?;
     spinning(&steps)?;
     shared_buffers(&steps)?;
     barriers(&steps, remarks);
@@ -25,14 +26,14 @@ pub(crate) fn whole(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
     Ok(())
 }
 
-fn error(task: &TaskDef, phase: &Phase, step: &Step, what: String) -> Error {
+pub(super) fn error(task: &TaskDef, phase: &Phase, step: &Step, what: String) -> Error {
     Error::input(what).line(step.line).key(path_of(task, phase, &step.key))
 }
 
-/// Checks that every forked task exists, and remarks on templates that are never forked.
-fn forks(workload: &Workload, steps: &[Placed], remarks: &mut Remarks) -> Result<()> {
+/// Checks that every forked task exists, and remarks on templates that are never forked, nor jobs.
+fn forks(workload: &Workload, steps: &[Placed], jobs: &HashSet<&str>, remarks: &mut Remarks) -> Result<()> {
     let names: HashSet<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    let mut forked = HashSet::new();
+    let mut forked = jobs.clone();
     for &(task, phase, step) in steps {
         let Action::Fork(child) = &step.what else { continue };
         forked.insert(child.as_str());

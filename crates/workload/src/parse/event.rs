@@ -35,6 +35,7 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("x-ask", |f| woken(f).map(Action::Ask)),
     ("x-answer", |f| woken(f).map(Action::Answer)),
     ("x-await", |_| Ok(Action::Await)),
+    ("x-jobs", |f| name(f).map(Action::Jobs)),
     ("x-exec", |_| Ok(Action::Exec)),
     ("x-timeout", |f| f.micros().map(Action::Timeout)),
     ("x-spin-barrier", spin_barrier),

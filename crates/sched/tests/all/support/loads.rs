@@ -1,14 +1,16 @@
 //! Random loads.
 
-use super::{exactly, forever, hog};
+use super::{exactly, forever, hog, once};
 use proptest::prelude::*;
 use schedlab_base::Nanos;
-use schedlab_sim::program::{Amount, GroupSpec, Load, MemorySpec, Op, Policy, ROOT_GROUP, Setting, Start, TaskSpec};
+use schedlab_sim::program::{
+    Amount, GroupSpec, JobList, Load, MemorySpec, Op, Policy, ROOT_GROUP, Setting, Start, TaskSpec,
+};
 
 const MS: Nanos = 1_000_000;
 
-/// A load of hogs, sleepers, tasks that yield, pairs that wake each other, and servers with clients, some of them
-/// pinned to one CPU.
+/// A load of hogs, sleepers, tasks that yield, pairs that wake each other, servers with clients, and workers that share
+/// out jobs, some of them pinned to one CPU.
 pub fn loads() -> impl Strategy<Value = Load> {
     let sleeper =
         (-20i8..20, 20_000u64..5_000_000, 20_000u64..20_000_000, 0u64..500_000).prop_map(|(nice, run, sleep, sd)| {
@@ -35,6 +37,11 @@ pub fn loads() -> impl Strategy<Value = Load> {
                 let serves = vec![Op::SemWait(2), Op::Run(exactly(work / 2)), Op::Answer(2)];
                 load.tasks.extend((i < 2).then(|| forever(&format!("server-{i}"), 0, serves)));
             }
+            let jobs =
+                vec![vec![Op::Run(exactly(400_000)), Op::Sleep(exactly(900_000))], vec![Op::Run(exactly(3 * MS))]];
+            load.jobs.push(JobList { name: "jobs".into(), jobs, ends: vec![3, 5], total: 40 });
+            let worker = |n| once(&format!("worker-{n}"), vec![Op::Jobs(0), Op::Run(exactly(MS))]);
+            load.tasks.extend((0..2).map(worker));
             load.tasks.push(TaskSpec {
                 name: "forker".into(),
                 program: vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Fork(0), Op::Run(exactly(MS))],
