@@ -41,6 +41,7 @@ mod services;
 mod serving;
 mod sides;
 mod taken;
+mod teams;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -69,6 +70,7 @@ use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Track
 use sequence::{TaskIx, is_folded};
 use services::Services;
 use std::collections::HashMap;
+use teams::{Jobs, Team};
 use track::{MOST_TASKS, Track};
 use unseen::Added;
 
@@ -198,12 +200,17 @@ impl ModelBuilder {
         let comm = |task: &TaskIx| self.comm(&self.track().tasks[*task as usize]);
         let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
         let mut services = Services::find(&self.track().tasks, &kept, alike);
+        let start = self.replay.observer.0.bounds().0;
+        let teams = teams::find(self.track(), start, (&pools, &services), |task| comm(&task).to_owned());
         self.add_unseen(causes, &joins, &mut services, options.most_events);
         pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some()));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);
         let window = self.replay.observer.0.bounds();
-        let workload = self.write(&kept, &shared, &services, options, window, &mut report);
+        let tasks = &mut self.replay.observer.0.inner.tasks;
+        let share = |team: &Team| team.share(tasks, &shared, options.most_events / 2);
+        let jobs: Vec<Jobs> = teams.iter().filter_map(share).collect();
+        let workload = self.write(&kept, &shared, (&services, &jobs), options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }

@@ -46,6 +46,11 @@ pub(super) fn queue(keys: &[String], server: TaskIx) -> String {
     format!("queue-{}", keys[server as usize])
 }
 
+/// The key of the jobs that the team shares out whose first worker is this one.
+pub(super) fn jobs(keys: &[String], worker: TaskIx) -> String {
+    format!("jobs-{}", keys[worker as usize])
+}
+
 /// What wakes others as a pipe or a socket does.
 #[derive(Debug, Default)]
 pub(super) struct Synced {
@@ -253,6 +258,7 @@ impl Writer<'_> {
             Token::Post(sleeper) => Action::SemPost(semaphore(sleeper)),
             Token::Ask(server) => Action::Ask(queue(self.voice.keys, server)),
             Token::Answer => Action::Answer(queue(self.voice.keys, self.voice.queue?)),
+            Token::Jobs(worker) => Action::Jobs(jobs(self.voice.keys, worker)),
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::End(parent) => Action::SemPost(self.ends(parent)),
             Token::Join => Action::SemWait(self.ends(self.voice.own)),

@@ -150,7 +150,7 @@ impl<'a> Endings<'a> {
     }
 
     /// The process of a task, where known.
-    fn process(&self, task: &Task) -> Option<Tid> {
+    pub(super) fn process(&self, task: &Task) -> Option<Tid> {
         self.track.seats[task.slot as usize].tgid
     }
 

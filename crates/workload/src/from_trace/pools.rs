@@ -114,7 +114,7 @@ impl<'a> Play<'a> {
             while let Some(token) = Some(&self.walks[ix as usize]).filter(|walk| walk.alive).and_then(Walk::next) {
                 match token {
                     Token::Block { waker: NOBODY, .. } | Token::Run(_) | Token::Set(_) => {}
-                    Token::Yield | Token::Exec | Token::Answer | Token::Loop { .. } => {}
+                    Token::Yield | Token::Exec | Token::Answer | Token::Jobs(_) | Token::Loop { .. } => {}
                     Token::Block { waker: QUEUE, .. } => break,
                     Token::Block { waker: ANSWER, .. } => {
                         if self.answers[ix as usize] == 0 {

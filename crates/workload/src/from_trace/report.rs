@@ -3,6 +3,7 @@
 use super::life::Task;
 use super::sequence::TaskIx;
 use super::services::Services;
+use super::teams::Jobs;
 use super::write::End;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
@@ -49,6 +50,8 @@ pub struct Report {
     pub interrupts_ns: Nanos,
     /// Tasks that take the questions of others from a queue and answer them.
     pub servers: usize,
+    /// Tasks that share out jobs: who is free takes the next one.
+    pub workers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
@@ -62,6 +65,12 @@ pub struct Report {
     pub cut: Option<String>,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
+}
+
+/// The name of the first task, and how many more there are.
+fn named(tasks: &[TaskIx], keys: &[String]) -> String {
+    let first = &keys[tasks[0] as usize];
+    if tasks.len() == 1 { first.clone() } else { format!("{first} and {} more", tasks.len() - 1) }
 }
 
 impl Report {
@@ -81,11 +90,7 @@ impl Report {
     /// Says which tasks answer others.
     pub(super) fn answers(&mut self, services: &Services, keys: &[String]) {
         for service in services.all() {
-            let tasks = |tasks: &[TaskIx]| match tasks {
-                [one] => keys[*one as usize].clone(),
-                more => format!("{} and {} more", keys[more[0] as usize], more.len() - 1),
-            };
-            let (servers, clients) = (tasks(&service.servers), tasks(&service.clients));
+            let (servers, clients) = (named(&service.servers, keys), named(&service.clients, keys));
             let take = if service.servers.len() == 1 { "takes" } else { "take" };
             self.remarks.push(format!(
                 "{servers} {take} the questions of {clients} from one queue: in the model, \
@@ -93,6 +98,13 @@ impl Report {
             ));
             self.servers += service.servers.len();
         }
+    }
+
+    /// Says which tasks share out jobs.
+    pub(super) fn shares(&mut self, Jobs { workers, jobs }: &Jobs, keys: &[String]) {
+        let (who, number) = (named(workers, keys), jobs.len());
+        self.remarks.push(format!("{who} share out {number} jobs: in the model, whoever is free takes the next one"));
+        self.workers += workers.len();
     }
 
     /// Says how many tasks were ended so.

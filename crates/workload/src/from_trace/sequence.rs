@@ -39,6 +39,8 @@ pub(super) enum Token {
     Ask(TaskIx),
     /// Answered the oldest question that it has taken.
     Answer,
+    /// Does jobs that the team shares out whose first worker is this one, until all are taken.
+    Jobs(TaskIx),
     /// Created this task.
     Fork(TaskIx),
     /// Ends, for which its parent, this one, may wait.
@@ -123,7 +125,7 @@ fn key(token: &Token) -> u64 {
         Token::Join => (3, 0),
         Token::Yield => (3, 1),
         Token::Exec => (3, 2),
-        Token::Fork(_) | Token::End(_) | Token::Set(_) | Token::Loop { .. } => (3, MOST_KEY),
+        Token::Fork(_) | Token::End(_) | Token::Set(_) | Token::Jobs(_) | Token::Loop { .. } => (3, MOST_KEY),
     };
     kind << 62 | of
 }
@@ -191,6 +193,11 @@ fn mean(body: &[Token], times: u32) -> Vec<Token> {
         other => other,
     };
     body.iter().map(mean).collect()
+}
+
+/// The sequence without loops, each round with the mean times.
+pub(super) fn unfolded(list: &[Token]) -> Vec<Token> {
+    stretches(list).flat_map(|Stretch { times, body }| mean(body, times).repeat(times as usize)).collect()
 }
 
 /// The last rounds of a task that goes on with them after it has slept for so long; none if it sleeps for much longer
@@ -380,21 +387,6 @@ mod tests {
 
     fn block(length: Nanos) -> Token {
         Token::Block { length, waker: NOBODY }
-    }
-
-    /// The sequence without loops, each round with the mean times.
-    fn unfolded(list: &[Token]) -> Vec<Token> {
-        let mut out = Vec::new();
-        for s in stretches(list) {
-            for _ in 0..s.times {
-                out.extend(s.body.iter().map(|t| match *t {
-                    Token::Run(ns) => Token::Run(ns / Nanos::from(s.times)),
-                    Token::Block { length, waker } => Token::Block { length: length / Nanos::from(s.times), waker },
-                    other => other,
-                }));
-            }
-        }
-        out
     }
 
     #[test]

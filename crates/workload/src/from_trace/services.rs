@@ -94,6 +94,11 @@ impl Services {
         self.0.iter().find(|service| service.serves(task))
     }
 
+    /// Whether a task serves others, or asks them.
+    pub fn has(&self, task: TaskIx) -> bool {
+        self.0.iter().any(|service| service.serves(task) || service.asks(task))
+    }
+
     /// Whether one of the two serves the other.
     pub fn joins(&self, a: TaskIx, b: TaskIx) -> bool {
         let member = |service: &Service, task| service.serves(task) || service.asks(task);

@@ -8,6 +8,7 @@ mod joins;
 mod messages;
 mod outside;
 mod stuck;
+mod teams;
 mod yields;
 
 use super::*;
@@ -76,6 +77,7 @@ fn told(workload: &Workload, task: &str) -> Vec<String> {
         Action::Await => "await".to_owned(),
         Action::SemPost(name) => format!("post {name}"),
         Action::Fork(name) => format!("fork {name}"),
+        Action::Jobs(name) => format!("jobs {name}"),
         Action::Exec => "x-exec".to_owned(),
         other => panic!("{other:?}"),
     };

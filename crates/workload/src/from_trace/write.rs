@@ -6,6 +6,7 @@ use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
 use super::sequence::{NOBODY, TaskIx, Token, rounds_in_turn};
 use super::services::{Service, Services};
+use super::teams::Jobs;
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Phase, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
@@ -114,7 +115,7 @@ impl ModelBuilder {
         &self,
         kept: &[bool],
         shared: &[TaskIx],
-        services: &Services,
+        (services, jobs): (&Services, &[Jobs]),
         options: &Options,
         window: (Nanos, Nanos),
         report: &mut Report,
@@ -166,6 +167,12 @@ impl ModelBuilder {
             start.lifetime = ended.map(age);
             let (name, loops, session) = (keys[ix].clone(), Some(1), sessions.of_task(task));
             workload.tasks.push(TaskDef { name, loops, props, phases, session, ..start });
+        }
+        for list in jobs {
+            let task = list.written(keys, semaphores, &sync);
+            report.count_phases(&task.phases);
+            report.shares(list, keys);
+            workload.tasks.push(task);
         }
         report.answers(services, keys);
         report.ends(&end);

@@ -61,6 +61,14 @@ fn stuck_in_an_order(workload: &Workload, seed: u64) -> Vec<String> {
         let rounds = task.phases.iter().flat_map(|p| (0..p.loops.unwrap_or(0)).flat_map(|_| &p.events));
         walks.insert(&task.name, Walk { steps: rounds.collect(), at: 0, alive: task.instances > 0 });
     }
+    let mut jobs: BTreeMap<&str, VecDeque<Vec<&Step>>> = BTreeMap::new();
+    for name in
+        workload.steps().filter_map(|(_, _, step)| if let Action::Jobs(name) = &step.what { Some(name) } else { None })
+    {
+        let list = workload.tasks.iter().find(|task| task.name == *name).expect("jobs are a task");
+        jobs.insert(name, list.phases.iter().map(|job| job.events.iter().collect()).collect());
+        walks.remove(name.as_str());
+    }
     let mut told = Told::default();
     let names: Vec<&str> = walks.keys().copied().collect();
     let mut moved = true;
@@ -70,6 +78,13 @@ fn stuck_in_an_order(workload: &Workload, seed: u64) -> Vec<String> {
             while let Some(step) = Some(&walks[name]).filter(|w| w.alive).and_then(|w| w.steps.get(w.at)).copied() {
                 if let Action::Fork(child) = &step.what {
                     walks.get_mut(child.as_str()).expect("a child is a task").alive = true;
+                } else if let Action::Jobs(list) = &step.what
+                    && let Some(job) = jobs.get_mut(list.as_str()).and_then(VecDeque::pop_front)
+                {
+                    let walk = walks.get_mut(name).expect("known");
+                    walk.steps.splice(walk.at..walk.at, job);
+                    moved = true;
+                    continue;
                 } else if !told.goes_on(name, &step.what) {
                     break;
                 }
@@ -82,5 +97,6 @@ fn stuck_in_an_order(workload: &Workload, seed: u64) -> Vec<String> {
             }
         }
     }
-    walks.iter().filter(|(_, w)| w.at < w.steps.len()).map(|(n, _)| (*n).to_owned()).collect()
+    let stuck = walks.iter().filter(|(_, w)| w.at < w.steps.len()).map(|(name, _)| *name);
+    stuck.chain(jobs.iter().filter(|(_, left)| !left.is_empty()).map(|(name, _)| *name)).map(str::to_owned).collect()
 }

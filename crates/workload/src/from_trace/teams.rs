@@ -1,0 +1,223 @@
+//! Workers that share out jobs: who is free takes the next one.
+//!
+//! The processes of a `multiprocessing.Pool`, the threads of a pool: each takes a job when it is done with the last one,
+//! and tells a collector the result. How many jobs a worker does, and which, is the recorded scheduler's doing: one that
+//! gets more CPU time does more of them. If each did what it did in the recording, some would be done earlier on another
+//! scheduler, and in another run of the same, and fewer would wait for a CPU at the end. So in the model the jobs of a
+//! *team* are in one list (`x-jobs`), in about the order in which they began, and whoever is free takes the next one.
+//!
+//! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its own or all as threads of one; if
+//! they tell the same task of each job; if they were done at the same time, though some had done more than others; and
+//! if they hardly ever waited for a job. (Those that do wait share a queue: [`super::pools`].) A job ends when its
+//! result is told. What a worker did before its first result and after its last one remains its own.
+//!
+//! Workers that take jobs from one place wait for each other there, for a moment. Who has to wait is chance, so these
+//! sleeps are left out of the jobs, as are the few in which a worker waited for others.
+//!
+//! The replay cannot deadlock by that: a job waits for nobody, or for a queue whose messages come whatever its tasks do.
+
+use super::emit::{Synced, Voice, jobs as jobs_of, phases};
+use super::endings::Endings;
+use super::life::{Begin, Task};
+use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, is_folded, total_run, unfolded};
+use super::services::Services;
+use super::track::Track;
+use crate::{Phase, TaskDef};
+use schedlab_base::{Nanos, Tid};
+use std::collections::BTreeMap;
+
+/// Each worker tells of so many jobs at least.
+const FEWEST_JOBS: usize = 8;
+
+/// So many percent of the jobs at most are waited for, and so often at most workers wait for each other.
+const PERCENT_AWAITED: usize = 10;
+const PERCENT_FELLOWS: usize = 100;
+
+/// Workers were done at the same time if that differs by so many percent of the time that they took at most, or by so
+/// many jobs.
+const PERCENT_APART: u64 = 2;
+const JOBS_APART: u64 = 3;
+
+/// One did so many percent more than another at least.
+const PERCENT_UNEQUAL: u64 = 2;
+
+/// Workers, in ascending order, and whom they tell of each job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Team {
+    pub workers: Vec<TaskIx>,
+    collector: TaskIx,
+    /// They are a part of a pool, and wait for jobs.
+    awaits: bool,
+}
+
+/// The jobs of a team.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    pub workers: Vec<TaskIx>,
+    pub jobs: Vec<Vec<Token>>,
+}
+
+/// The teams among the tasks. `comm` is a task's name.
+pub(super) fn find(
+    track: &Track,
+    start: Nanos,
+    (pools, services): (&[Vec<TaskIx>], &Services),
+    comm: impl Fn(TaskIx) -> String,
+) -> Vec<Team> {
+    let endings = Endings::of(track);
+    let mut families: BTreeMap<(TaskIx, Option<Tid>, String), Vec<TaskIx>> = BTreeMap::new();
+    for (ix, task) in (0..).zip(&track.tasks) {
+        let Begin::Forked { by, .. } = task.begin else { continue };
+        let plain = !task.sequence.is_empty() && !is_folded(&task.sequence);
+        if plain && task.ending.is_some() && !endings.is_stopped(task, &task.sequence, start) {
+            let process = endings.process(task).filter(|process| *process != task.tid);
+            families.entry((by, process, kind(&comm(ix)))).or_default().push(ix);
+        }
+    }
+    let others = |task: &TaskIx| !services.has(*task);
+    let teams = families.into_values().filter_map(|family| team(&track.tasks, start, family, pools));
+    teams.filter(|team| team.workers.iter().all(others)).collect()
+}
+
+/// A name without the number in which it ends.
+fn kind(comm: &str) -> String {
+    comm.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+}
+
+/// The team that is in a family, if there is one.
+fn team(tasks: &[Task], start: Nanos, family: Vec<TaskIx>, pools: &[Vec<TaskIx>]) -> Option<Team> {
+    let told = family.iter().map(|worker| told(&tasks[*worker as usize].sequence)).collect::<Vec<_>>();
+    let mut by_collector: BTreeMap<TaskIx, (usize, usize)> = BTreeMap::new();
+    for (collector, times) in told.iter().flatten().filter(|(_, times)| **times >= FEWEST_JOBS) {
+        let (workers, all) = by_collector.entry(*collector).or_default();
+        (*workers, *all) = (*workers + 1, *all + times);
+    }
+    let (collector, _) = by_collector.into_iter().max_by_key(|(_, most)| *most)?;
+    let works = |told: &BTreeMap<TaskIx, usize>| told.get(&collector).is_some_and(|times| *times >= FEWEST_JOBS);
+    let workers = std::iter::zip(family, &told).filter(|(worker, told)| *worker != collector && works(told));
+    let workers: Vec<TaskIx> = workers.map(|(worker, _)| worker).collect();
+    let awaits = pools.iter().any(|pool| workers.iter().all(|worker| pool.contains(worker)));
+    let team = Team { workers, collector, awaits };
+    (team.workers.len() > 1 && team.shares(tasks, start)).then_some(team)
+}
+
+/// How often a task wakes each other one.
+fn told(list: &[Token]) -> BTreeMap<TaskIx, usize> {
+    let mut times = BTreeMap::new();
+    for token in list {
+        if let Token::Post(task) = token {
+            *times.entry(*task).or_default() += 1;
+        }
+    }
+    times
+}
+
+impl Team {
+    /// What a worker does before its first result, its jobs, and what it does after its last result.
+    fn parts<'a>(&self, list: &'a [Token]) -> Option<[&'a [Token]; 3]> {
+        let tells = |token: &Token| *token == Token::Post(self.collector);
+        let (first, last) = (list.iter().position(tells)?, list.iter().rposition(tells)?);
+        Some([&list[..=first], &list[first + 1..=last], &list[last + 1..]])
+    }
+
+    fn jobs<'a>(&self, list: &'a [Token]) -> impl Iterator<Item = &'a [Token]> {
+        let collector = self.collector;
+        list.split_inclusive(move |token| *token == Token::Post(collector))
+    }
+
+    /// Whether the workers take their jobs from one place.
+    fn shares(&self, tasks: &[Task], start: Nanos) -> bool {
+        let (mut jobs, mut fellows, mut awaited) = (0, 0, 0);
+        let (mut works, mut ends, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+        for worker in &self.workers {
+            let task = &tasks[*worker as usize];
+            let Some(([_, middle, rest], ending)) = self.parts(&task.sequence).zip(task.ending) else { return false };
+            for token in middle {
+                match token {
+                    Token::Post(task) if *task == self.collector => jobs += 1,
+                    Token::Block { waker, .. } if self.workers.binary_search(waker).is_ok() => fellows += 1,
+                    Token::Block { waker, .. } if *waker != NOBODY => awaited += 1,
+                    _ => {}
+                }
+            }
+            if !middle.iter().all(is_of_a_job) {
+                return false;
+            }
+            let time = |token: &Token| match token {
+                Token::Run(length) | Token::Block { length, .. } => *length,
+                _ => 0,
+            };
+            let end = ending.at.saturating_sub(rest.iter().map(time).fold(0, Nanos::saturating_add));
+            works.push(total_run(middle));
+            ends.push(end);
+            spans.push(end.saturating_sub(task.began(start)));
+        }
+        let differ = |all: &[Nanos]| all.iter().max().zip(all.iter().min()).map_or(0, |(most, least)| most - least);
+        let span = spans.iter().copied().max().unwrap_or(0);
+        let job = span * self.workers.len() as u64 / (jobs as u64).max(1);
+        let unequal = differ(&works) * 100 >= works.iter().copied().max().unwrap_or(0) * PERCENT_UNEQUAL;
+        fellows * 100 <= jobs * PERCENT_FELLOWS
+            && (self.awaits || awaited * 100 <= jobs * PERCENT_AWAITED)
+            && unequal
+            && differ(&ends) <= (span * PERCENT_APART / 100).max(job * JOBS_APART)
+    }
+
+    /// Takes the jobs out of the sequences of its workers; `shared` says on whose semaphore each task waits. None if
+    /// something came in between that only one of them can do, or if there would be more than `most` events.
+    pub fn share(&self, tasks: &mut [Task], shared: &[TaskIx], most: usize) -> Option<Jobs> {
+        let queue = shared[self.workers[0] as usize];
+        let awaits = self.workers.iter().all(|worker| shared[*worker as usize] == queue);
+        if self.awaits && !awaits {
+            return None;
+        }
+        let lists: Vec<Vec<Token>> =
+            self.workers.iter().map(|worker| unfolded(&tasks[*worker as usize].sequence)).collect();
+        if lists.iter().map(Vec::len).sum::<usize>() > most {
+            return None;
+        }
+        let parts: Vec<[&[Token]; 3]> = lists.iter().map(|list| self.parts(list)).collect::<Option<_>>()?;
+        if !parts.iter().all(|[_, middle, _]| middle.iter().all(is_of_a_job)) {
+            return None;
+        }
+        let mut jobs: Vec<(f64, Vec<Token>)> = Vec::new();
+        for [_, middle, _] in &parts {
+            let own: Vec<&[Token]> = self.jobs(middle).collect();
+            let count = own.len() as f64;
+            let plain = |job: &[Token]| job.iter().copied().filter(|token| awaits || !is_wait(token)).collect();
+            jobs.extend((0..).zip(own).map(|(n, job)| (f64::from(n) / count, plain(job))));
+        }
+        jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let first = self.workers[0];
+        let written: Vec<Vec<Token>> =
+            parts.iter().map(|[before, _, after]| [before, &[Token::Jobs(first)][..], after].concat()).collect();
+        std::iter::zip(&self.workers, written).for_each(|(worker, list)| tasks[*worker as usize].sequence = list);
+        Some(Jobs { workers: self.workers.clone(), jobs: jobs.into_iter().map(|(_, job)| job).collect() })
+    }
+}
+
+impl Jobs {
+    /// The task whose phases are the jobs, given the keys of all tasks, the semaphores that they wait on, and what wakes
+    /// others as a pipe does.
+    pub fn written(&self, keys: &[String], semaphores: &[String], sync: &Synced) -> TaskDef {
+        let (own, period, tick, queue, parent, changes) = (self.workers[0], None, None, None, None, &[][..]);
+        let voice = Voice { keys, semaphores, own, period, tick, queue, sync, changes, parent };
+        let all = self.jobs.iter().flat_map(|job| phases(job, &voice));
+        let phases = (0..).zip(all).map(|(n, phase): (u32, _)| Phase { name: format!("j{n}"), ..phase }).collect();
+        let name = jobs_of(keys, own);
+        TaskDef { name, instances: 0, loops: Some(1), phases, ..TaskDef::default() }
+    }
+}
+
+/// Whether a worker waits for another task.
+fn is_wait(token: &Token) -> bool {
+    matches!(token, Token::Block { waker, .. } if *waker != NOBODY)
+}
+
+/// Whether any worker could do that.
+fn is_of_a_job(token: &Token) -> bool {
+    match token {
+        Token::Run(_) | Token::Post(_) | Token::Yield => true,
+        Token::Block { waker, .. } => !matches!(*waker, QUEUE | ANSWER),
+        _ => false,
+    }
+}
