@@ -32,6 +32,7 @@ mod joins;
 mod life;
 mod messages;
 mod names;
+mod pace;
 mod past;
 mod pools;
 mod report;
@@ -62,6 +63,7 @@ use costs::CostsSeen;
 use groups::Groups;
 use joins::Joins;
 use life::Task;
+use pace::Pace;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
     TaskRecord, Tid,
@@ -291,6 +293,8 @@ impl ModelBuilder {
     /// question it took. If there were too many events else, several messages are one, or there are none.
     fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, services: &mut Services, most_events: usize) {
         let track = &mut self.replay.observer.0.inner;
+        let pace = Pace::of(&track.tasks);
+        track.fed.iter_mut().for_each(|fed| fed.bound(&pace));
         let plain: Vec<bool> = track.tasks.iter().map(|task| !is_folded(&task.sequence)).collect();
         let (kept, served) = (causes.kept, services.clone());
         let mut causal = |tasks: &Track, waker, task| {

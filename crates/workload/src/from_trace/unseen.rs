@@ -18,6 +18,7 @@
 use super::cause::Sample;
 use super::joins::told_at_last;
 use super::life::{Place, Task};
+use super::pace::Pace;
 use super::sequence::{TaskIx, Token, is_folded};
 use super::track::Track;
 use schedlab_base::Nanos;
@@ -131,6 +132,16 @@ pub(super) struct Fed {
     /// How much these did while the task waited for its CPU.
     pub waited: Nanos,
     supplies: Vec<Supply>,
+    /// How many messages there were at most.
+    most: u64,
+}
+
+impl Fed {
+    /// The task's wakers did not send more than they can.
+    pub(super) fn bound(&mut self, pace: &Pace) {
+        let sent = |supply: &Supply| pace.most(supply.waker, self.task, supply.work);
+        self.most = self.supplies.iter().map(sent).fold(1, u64::saturating_add);
+    }
 }
 
 impl Receiver {
@@ -187,7 +198,7 @@ impl Receiver {
         if supplies.is_empty() {
             self.alone.add(burst);
         }
-        (!supplies.is_empty()).then_some(Fed { task, begin: self.begin, burst, waited, supplies })
+        (!supplies.is_empty()).then_some(Fed { task, begin: self.begin, burst, waited, supplies, most: u64::MAX })
     }
 }
 
@@ -257,7 +268,7 @@ pub(super) fn counts(fed: &[Fed], take: &[Option<Nanos>]) -> Vec<u64> {
 
 /// Into how many pieces a burst is cut if a message takes this long.
 fn pieces(fed: &Fed, message: Nanos) -> u64 {
-    ((fed.burst + message / 2) / message).min(MOST_PIECES)
+    ((fed.burst + message / 2) / message).min(MOST_PIECES).min(fed.most)
 }
 
 /// The messages of bursts that are a multiple of the usual ones. They are at most `most` tokens: if need be, several
