@@ -203,7 +203,7 @@ impl ModelBuilder {
         let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
         let mut services = Services::find(&self.track().tasks, &kept, alike);
         let start = self.replay.observer.0.bounds().0;
-        let teams = teams::find(self.track(), start, (&pools, &services), |task| comm(&task).to_owned());
+        let teams = teams::find(self.track(), start, (&pools, &mut services), |task| comm(&task).to_owned());
         self.add_unseen(causes, &joins, &mut services, options.most_events);
         pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some()));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);

@@ -43,6 +43,12 @@ use std::collections::BTreeMap;
 const PERCENT_ALONE: u64 = 60;
 const PERCENT_OF_CHANCE: u64 = 70;
 
+/// A client has a server of its own that gives it more than so many percent of its answers, though it gives fewer than so
+/// many percent of all. Of clients with at most so many percent of the answers nothing is known.
+const PERCENT_OWN: u64 = 90;
+const PERCENT_COMMON: u64 = 60;
+const PERCENT_FEW: u64 = 5;
+
 /// So many percent of the questions may be lacking in the end.
 const PERCENT_LACKING: usize = 10;
 
@@ -92,6 +98,12 @@ impl Services {
     /// The service that a task serves in.
     pub fn of_server(&self, task: TaskIx) -> Option<&Service> {
         self.0.iter().find(|service| service.serves(task))
+    }
+
+    /// Leaves out the services of a single client in which one of these tasks is: it gives them jobs.
+    pub fn leave(&mut self, workers: &[TaskIx]) {
+        let works = |task: &TaskIx| workers.contains(task);
+        self.0.retain(|service| service.clients.len() > 1 || !service.servers.iter().any(works));
     }
 
     /// Whether a task serves others, or asks them.
@@ -154,7 +166,8 @@ fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]
     let [a, b] = sides;
     let (servers, clients) = if a_serves { (a, b) } else { (b, a) };
     let known = clients.len() > 1 || alike(&servers);
-    Some(Service { servers, clients }).filter(|service| known && service.is_asked_in_turn(sequences))
+    let is_one = |service: &Service| service.has_one_queue(sequences) && service.is_asked_in_turn(sequences);
+    Some(Service { servers, clients }).filter(|service| known && is_one(service))
 }
 
 /// What a question or an answer that is added waits for.
@@ -210,6 +223,32 @@ impl Service {
         let served = std::iter::zip(&self.servers, served).map(|(task, served)| (*task, served.list));
         let asked = std::iter::zip(&self.clients, asked).map(|(task, list)| (*task, list));
         Some(served.chain(asked).collect())
+    }
+
+    /// Whether no client has a server of its own among several.
+    fn has_one_queue(&self, sequences: &[&[Token]]) -> bool {
+        let mut all = vec![0; self.servers.len()];
+        let mut by_client = Vec::new();
+        for client in &self.clients {
+            let mut own = vec![0; self.servers.len()];
+            for token in sequences[*client as usize] {
+                if let Token::Block { waker, .. } = token
+                    && let Ok(server) = self.servers.binary_search(waker)
+                {
+                    (own[server], all[server]) = (own[server] + 1, all[server] + 1);
+                }
+            }
+            by_client.push(own);
+        }
+        let total: u64 = all.iter().sum();
+        let has_own = |own: &Vec<u64>| {
+            let answers: u64 = own.iter().sum();
+            let most = std::iter::zip(own, &all).max_by_key(|(own, _)| **own);
+            answers * 100 > total * PERCENT_FEW
+                && most
+                    .is_some_and(|(own, all)| own * 100 > answers * PERCENT_OWN && all * 100 < total * PERCENT_COMMON)
+        };
+        !by_client.iter().any(has_own)
     }
 
     /// Whether its clients wait for each answer before they ask again.
@@ -315,6 +354,19 @@ mod tests {
         let sequences: Vec<Vec<Token>> = rounds.iter().map(|round| round.repeat(40)).collect();
         let lists: Vec<&[Token]> = sequences.iter().map(|list| &list[..]).collect();
         Sides::of(&links(&lists)).into_iter().filter_map(|sides| service(&lists, sides, |_| true)).collect()
+    }
+
+    #[test]
+    fn a_client_with_a_server_of_its_own_has_another_queue() {
+        let service = Service { servers: vec![2, 3, 4], clients: vec![0, 1] };
+        let answered = |by: &[TaskIx]| by.iter().map(|server| woken(*server)).collect::<Vec<Token>>().repeat(40);
+        let has_one = |first: &[TaskIx], second: &[TaskIx]| {
+            service.has_one_queue(&[&answered(first), &answered(second), &[], &[], &[]])
+        };
+        assert!(has_one(&[2, 3, 4], &[4, 3, 2]) && has_one(&[2, 2, 3, 4], &[3, 4]));
+        assert!(!has_one(&[2], &[3, 4, 3, 4]) && !has_one(&[3, 4], &[2]));
+        // One server that answers nearly everything; a client that is hardly ever answered.
+        assert!(has_one(&[2], &[2, 2, 3, 4]) && has_one(&[3, 4].repeat(20), &[2]));
     }
 
     #[test]

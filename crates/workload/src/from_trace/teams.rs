@@ -6,15 +6,16 @@
 //! scheduler, and in another run of the same, and fewer would wait for a CPU at the end. So in the model the jobs of a
 //! *team* are in one list (`x-jobs`), in about the order in which they began, and whoever is free takes the next one.
 //!
-//! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its own or all as threads of one; if
-//! they tell the same task of each job; if they were done at the same time, though some had done more than others; and
-//! if they hardly ever waited for a job. (Those that do wait share a queue: [`super::pools`].) A job ends when its
-//! result is told. What a worker did before its first result and after its last one remains its own.
+//! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its own
+//! or all as threads of one; if they tell the same task of each job; if they were done at the same time, though some had
+//! done more than others; and if they seldom waited for a job. (Those that often do may share a queue: [`super::pools`].)
+//! A job ends when its result is told. What a worker did before its first result and after its last one remains its own.
 //!
-//! Workers that take jobs from one place wait for each other there, for a moment. Who has to wait is chance, so these
-//! sleeps are left out of the jobs, as are the few in which a worker waited for others.
+//! Workers that take jobs from one place wait for each other there, and now and then for a job. Who wakes whom is chance,
+//! and nothing that another scheduler would keep to: these waits become sleeps of their lengths.
 //!
-//! The replay cannot deadlock by that: a job waits for nobody, or for a queue whose messages come whatever its tasks do.
+//! The replay cannot deadlock by that: a job waits for nobody, or for a queue whose messages come whatever its tasks
+//! do.
 
 use super::emit::{Synced, Voice, jobs as jobs_of, phases};
 use super::endings::Endings;
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 const FEWEST_JOBS: usize = 8;
 
 /// So many percent of the jobs at most are waited for, and so often at most workers wait for each other.
-const PERCENT_AWAITED: usize = 10;
+const PERCENT_AWAITED: usize = 25;
 const PERCENT_FELLOWS: usize = 100;
 
 /// Workers were done at the same time if that differs by so many percent of the time that they took at most, or by so
@@ -57,11 +58,11 @@ pub(super) struct Jobs {
     pub jobs: Vec<Vec<Token>>,
 }
 
-/// The teams among the tasks. `comm` is a task's name.
+/// The teams among the tasks, none of which serves several others or asks them. `comm` is a task's name.
 pub(super) fn find(
     track: &Track,
     start: Nanos,
-    (pools, services): (&[Vec<TaskIx>], &Services),
+    (pools, services): (&[Vec<TaskIx>], &mut Services),
     comm: impl Fn(TaskIx) -> String,
 ) -> Vec<Team> {
     let endings = Endings::of(track);
@@ -74,9 +75,11 @@ pub(super) fn find(
             families.entry((by, process, kind(&comm(ix)))).or_default().push(ix);
         }
     }
-    let others = |task: &TaskIx| !services.has(*task);
     let teams = families.into_values().filter_map(|family| team(&track.tasks, start, family, pools));
-    teams.filter(|team| team.workers.iter().all(others)).collect()
+    let mut teams: Vec<Team> = teams.collect();
+    teams.iter().for_each(|team| services.leave(&team.workers));
+    teams.retain(|team| !team.workers.iter().any(|task| services.has(*task)));
+    teams
 }
 
 /// A name without the number in which it ends.
@@ -116,7 +119,9 @@ impl Team {
     /// What a worker does before its first result, its jobs, and what it does after its last result.
     fn parts<'a>(&self, list: &'a [Token]) -> Option<[&'a [Token]; 3]> {
         let tells = |token: &Token| *token == Token::Post(self.collector);
-        let (first, last) = (list.iter().position(tells)?, list.iter().rposition(tells)?);
+        // What it tells its parent as it ends is no result.
+        let end = list.iter().position(|token| matches!(token, Token::End(_))).unwrap_or(list.len());
+        let (first, last) = (list[..end].iter().position(tells)?, list[..end].iter().rposition(tells)?);
         Some([&list[..=first], &list[first + 1..=last], &list[last + 1..]])
     }
 
@@ -183,7 +188,8 @@ impl Team {
         for [_, middle, _] in &parts {
             let own: Vec<&[Token]> = self.jobs(middle).collect();
             let count = own.len() as f64;
-            let plain = |job: &[Token]| job.iter().copied().filter(|token| awaits || !is_wait(token)).collect();
+            let alone = |token: &Token| if awaits { Some(*token) } else { slept(*token) };
+            let plain = |job: &[Token]| job.iter().filter_map(alone).collect();
             jobs.extend((0..).zip(own).map(|(n, job)| (f64::from(n) / count, plain(job))));
         }
         jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -196,8 +202,8 @@ impl Team {
 }
 
 impl Jobs {
-    /// The task whose phases are the jobs, given the keys of all tasks, the semaphores that they wait on, and what wakes
-    /// others as a pipe does.
+    /// The task whose phases are the jobs, given the keys of all tasks, the semaphores that they wait on, and what
+    /// wakes others as a pipe does.
     pub fn written(&self, keys: &[String], semaphores: &[String], sync: &Synced) -> TaskDef {
         let (own, period, tick, queue, parent, changes) = (self.workers[0], None, None, None, None, &[][..]);
         let voice = Voice { keys, semaphores, own, period, tick, queue, sync, changes, parent };
@@ -208,9 +214,13 @@ impl Jobs {
     }
 }
 
-/// Whether a worker waits for another task.
-fn is_wait(token: &Token) -> bool {
-    matches!(token, Token::Block { waker, .. } if *waker != NOBODY)
+/// A wait for another task becomes a sleep of that length. One of no time was none: a message was there.
+fn slept(token: Token) -> Option<Token> {
+    match token {
+        Token::Block { length: 0, .. } => None,
+        Token::Block { length, .. } => Some(Token::Block { length, waker: NOBODY }),
+        other => Some(other),
+    }
 }
 
 /// Whether any worker could do that.
