@@ -1,18 +1,20 @@
 //! Workers that share out jobs: who is free takes the next one.
 //!
-//! The processes of a `multiprocessing.Pool`, the threads of a pool: each takes a job when it is done with the last one,
-//! and tells a collector the result. How many jobs a worker does, and which, is the recorded scheduler's doing: one that
-//! gets more CPU time does more of them. If each did what it did in the recording, some would be done earlier on another
-//! scheduler, and in another run of the same, and fewer would wait for a CPU at the end. So in the model the jobs of a
-//! *team* are in one list (`x-jobs`), in about the order in which they began, and whoever is free takes the next one.
+//! The processes of a `multiprocessing.Pool`, the threads of a pool: each takes a job when it is done with the last
+//! one, and tells a collector the result. How many jobs a worker does, and which, is the recorded scheduler's doing:
+//! one that gets more CPU time does more of them. If each did what it did in the recording, some would be done earlier
+//! on another scheduler, and in another run of the same, and fewer would wait for a CPU at the end. So in the model
+//! the jobs of a *team* are in one list (`x-jobs`), in about the order in which they began, and whoever is free takes
+//! the next one.
 //!
-//! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its own
-//! or all as threads of one; if they tell the same task of each job; if they were done at the same time, though some had
-//! done more than others; and if they seldom waited for a job. (Those that often do may share a queue: [`super::pools`].)
-//! A job ends when its result is told. What a worker did before its first result and after its last one remains its own.
+//! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its
+//! own or all as threads of one; if they tell the same task of each job; if they were done at the same time, though
+//! some had done more than others; and if they seldom waited for a job. (Those that often do may share a queue:
+//! [`super::pools`].) A job ends when its result is told. What a worker did before its first result and after its last
+//! one remains its own.
 //!
-//! Workers that take jobs from one place wait for each other there, and now and then for a job. Who wakes whom is chance,
-//! and nothing that another scheduler would keep to: these waits become sleeps of their lengths.
+//! Workers that take jobs from one place wait for each other there, and now and then for a job. Who wakes whom is
+//! chance, and nothing that another scheduler would keep to: these waits become sleeps of their lengths.
 //!
 //! The replay cannot deadlock by that: a job waits for nobody, or for a queue whose messages come whatever its tasks
 //! do.
