@@ -83,6 +83,11 @@ impl Ending {
         Self { at: now, killed: false, amid_work: task.is_amid_work(start, now), asleep }
     }
 
+    /// Whether a signal ended it while it slept.
+    pub(super) fn killed_asleep(self) -> bool {
+        self.killed && self.asleep
+    }
+
     /// Whether a task that began then and did `list` was in the middle of something when one of these sleeps was over.
     pub(super) fn is_stopped(self, list: &[Token], began: Nanos, mut naps: impl Iterator<Item = Nap>) -> bool {
         naps.any(|nap| nap.stops(began, self.at))

@@ -43,8 +43,8 @@ use std::collections::BTreeMap;
 const PERCENT_ALONE: u64 = 60;
 const PERCENT_OF_CHANCE: u64 = 70;
 
-/// A client has a server of its own that gives it more than so many percent of its answers, though it gives fewer than so
-/// many percent of all. Of clients with at most so many percent of the answers nothing is known.
+/// A client has a server of its own that gives it more than so many percent of its answers, though it gives fewer than
+/// so many percent of all. Of clients with at most so many percent of the answers nothing is known.
 const PERCENT_OWN: u64 = 90;
 const PERCENT_COMMON: u64 = 60;
 const PERCENT_FEW: u64 = 5;

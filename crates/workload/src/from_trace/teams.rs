@@ -9,9 +9,10 @@
 //!
 //! Tasks are a team if one task forked them, under one name (but for a number at its end), each as a process of its
 //! own or all as threads of one; if they tell the same task of each job; if they were done at the same time, though
-//! some had done more than others; and if they seldom waited for a job. (Those that often do may share a queue:
-//! [`super::pools`].) A job ends when its result is told. What a worker did before its first result and after its last
-//! one remains its own.
+//! some had done more than others; and if what they waited for was seldom an answer of that task. (Then it gives each
+//! of them what to do.) A job ends when its result is told. A result does not show if the collector was awake: a job
+//! that takes much longer than others may have been several, and is cut. What a worker did before its first result and
+//! after its last one remains its own.
 //!
 //! Workers that take jobs from one place wait for each other there, and now and then for a job. Who wakes whom is
 //! chance, and nothing that another scheduler would keep to: these waits become sleeps of their lengths.
@@ -20,7 +21,7 @@
 //! do.
 
 use super::emit::{Synced, Voice, jobs as jobs_of, phases};
-use super::endings::Endings;
+use super::endings::{Ending, Endings};
 use super::life::{Begin, Task};
 use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, is_folded, total_run, unfolded};
 use super::services::Services;
@@ -29,20 +30,32 @@ use crate::{Phase, TaskDef};
 use schedlab_base::{Nanos, Tid};
 use std::collections::BTreeMap;
 
-/// Each worker tells of so many jobs at least.
+/// Two workers at least tell of so many jobs at least.
 const FEWEST_JOBS: usize = 8;
 
-/// So many percent of the jobs at most are waited for, and so often at most workers wait for each other.
-const PERCENT_AWAITED: usize = 25;
-const PERCENT_FELLOWS: usize = 100;
+/// For each hundred results that show, a worker waits for an answer of the collector at most so often, for other tasks,
+/// and for other workers.
+const PERCENT_REPLIES: usize = 25;
+const PERCENT_AWAITED: usize = 100;
+const PERCENT_FELLOWS: usize = 300;
 
 /// Workers were done at the same time if that differs by so many percent of the time that they took at most, or by so
 /// many jobs.
-const PERCENT_APART: u64 = 2;
+const PERCENT_APART: u64 = 5;
 const JOBS_APART: u64 = 3;
 
-/// One did so many percent more than another at least.
+/// A usual job is the longest of the shortest such part of them, not counting those that take less than such a part of
+/// the mean, and not shorter than this. One that takes so many times as long is cut.
+const USUAL: usize = 4;
+const SHORT: Nanos = 8;
+const SHORTEST: Nanos = 100_000;
+const SEVERAL: Nanos = 4;
+
+/// One did so many percent more than another at least, and none less than such a part of what another did. Who does
+/// less than such a part is no worker.
 const PERCENT_UNEQUAL: u64 = 2;
+const PART_OF_MOST: u64 = 4;
+const PART_OF_WORKER: u64 = 10;
 
 /// Workers, in ascending order, and whom they tell of each job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,18 +80,15 @@ pub(super) fn find(
     (pools, services): (&[Vec<TaskIx>], &mut Services),
     comm: impl Fn(TaskIx) -> String,
 ) -> Vec<Team> {
-    let endings = Endings::of(track);
+    let finder = Finder { tasks: &track.tasks, endings: Endings::of(track), pools, start };
     let mut families: BTreeMap<(TaskIx, Option<Tid>, String), Vec<TaskIx>> = BTreeMap::new();
     for (ix, task) in (0..).zip(&track.tasks) {
-        let Begin::Forked { by, .. } = task.begin else { continue };
-        let plain = !task.sequence.is_empty() && !is_folded(&task.sequence);
-        if plain && task.ending.is_some() && !endings.is_stopped(task, &task.sequence, start) {
-            let process = endings.process(task).filter(|process| *process != task.tid);
+        if let Begin::Forked { by, .. } = task.begin {
+            let process = finder.endings.process(task).filter(|process| *process != task.tid);
             families.entry((by, process, kind(&comm(ix)))).or_default().push(ix);
         }
     }
-    let teams = families.into_values().filter_map(|family| team(&track.tasks, start, family, pools));
-    let mut teams: Vec<Team> = teams.collect();
+    let mut teams: Vec<Team> = families.into_values().filter_map(|family| finder.team(&family)).collect();
     teams.iter().for_each(|team| services.leave(&team.workers));
     teams.retain(|team| !team.workers.iter().any(|task| services.has(*task)));
     teams
@@ -89,21 +99,54 @@ fn kind(comm: &str) -> String {
     comm.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
 }
 
-/// The team that is in a family, if there is one.
-fn team(tasks: &[Task], start: Nanos, family: Vec<TaskIx>, pools: &[Vec<TaskIx>]) -> Option<Team> {
-    let told = family.iter().map(|worker| told(&tasks[*worker as usize].sequence)).collect::<Vec<_>>();
-    let mut by_collector: BTreeMap<TaskIx, (usize, usize)> = BTreeMap::new();
-    for (collector, times) in told.iter().flatten().filter(|(_, times)| **times >= FEWEST_JOBS) {
-        let (workers, all) = by_collector.entry(*collector).or_default();
-        (*workers, *all) = (*workers + 1, *all + times);
+/// What tells of teams.
+struct Finder<'a> {
+    tasks: &'a [Task],
+    endings: Endings<'a>,
+    pools: &'a [Vec<TaskIx>],
+    start: Nanos,
+}
+
+impl Finder<'_> {
+    /// The team that is in a family, if there is one.
+    fn team(&self, family: &[TaskIx]) -> Option<Team> {
+        let told: Vec<_> = family.iter().map(|worker| told(&self.tasks[*worker as usize].sequence)).collect();
+        let mut by_collector: BTreeMap<TaskIx, (usize, usize)> = BTreeMap::new();
+        for (collector, times) in told.iter().flatten().filter(|(_, times)| **times >= FEWEST_JOBS) {
+            let (workers, all) = by_collector.entry(*collector).or_default();
+            (*workers, *all) = (*workers + 1, *all + times);
+        }
+        by_collector.retain(|_, (workers, _)| *workers > 1);
+        let (collector, _) = by_collector.into_iter().max_by_key(|(_, most)| *most)?;
+        // Few results of a worker may show.
+        [2, FEWEST_JOBS].into_iter().find_map(|fewest| {
+            let works = |told: &BTreeMap<TaskIx, usize>| told.get(&collector).is_some_and(|times| *times >= fewest);
+            let workers = std::iter::zip(family, &told).filter(|(worker, told)| **worker != collector && works(told));
+            let workers: Vec<TaskIx> = workers.map(|(worker, _)| *worker).collect();
+            let awaits = self.pools.iter().any(|pool| workers.iter().all(|worker| pool.contains(worker)));
+            let team = Team { workers, collector, awaits };
+            self.is_team(&team, family).then_some(team)
+        })
     }
-    let (collector, _) = by_collector.into_iter().max_by_key(|(_, most)| *most)?;
-    let works = |told: &BTreeMap<TaskIx, usize>| told.get(&collector).is_some_and(|times| *times >= FEWEST_JOBS);
-    let workers = std::iter::zip(family, &told).filter(|(worker, told)| *worker != collector && works(told));
-    let workers: Vec<TaskIx> = workers.map(|(worker, _)| worker).collect();
-    let awaits = pools.iter().any(|pool| workers.iter().all(|worker| pool.contains(worker)));
-    let team = Team { workers, collector, awaits };
-    (team.workers.len() > 1 && team.shares(tasks, start)).then_some(team)
+
+    /// Whether all that these tasks had to do is jobs that they took from one place, and nobody else of the family
+    /// works as they do.
+    fn is_team(&self, team: &Team, family: &[TaskIx]) -> bool {
+        let work = |task: &TaskIx| self.tasks[*task as usize].work;
+        let most = team.workers.iter().map(work).max().unwrap_or(0);
+        let works_too = |task: &&TaskIx| **task != team.collector && work(task) * PART_OF_WORKER >= most;
+        team.workers.len() > 1
+            && team.workers.iter().all(|worker| self.is_done(&self.tasks[*worker as usize]))
+            && family.iter().filter(works_too).all(|task| team.workers.contains(task))
+            && team.shares(self.tasks, self.start)
+    }
+
+    /// Whether a task has done all that it had to do. One that slept when it was killed had no more.
+    fn is_done(&self, task: &Task) -> bool {
+        let cut_off =
+            |ending: Ending| self.endings.is_stopped(task, &task.sequence, self.start) && !ending.killed_asleep();
+        !is_folded(&task.sequence) && task.ending.is_some_and(|ending| !cut_off(ending))
+    }
 }
 
 /// How often a task wakes each other one.
@@ -118,12 +161,14 @@ fn told(list: &[Token]) -> BTreeMap<TaskIx, usize> {
 }
 
 impl Team {
-    /// What a worker does before its first result, its jobs, and what it does after its last result.
+    /// What a worker does before its first result, its jobs, and what it does after the last one. The work that follows
+    /// the last result is of jobs of which no result shows.
     fn parts<'a>(&self, list: &'a [Token]) -> Option<[&'a [Token]; 3]> {
         let tells = |token: &Token| *token == Token::Post(self.collector);
         // What it tells its parent as it ends is no result.
         let end = list.iter().position(|token| matches!(token, Token::End(_))).unwrap_or(list.len());
         let (first, last) = (list[..end].iter().position(tells)?, list[..end].iter().rposition(tells)?);
+        let last = last + usize::from(matches!(list.get(last + 1), Some(Token::Run(_))));
         Some([&list[..=first], &list[first + 1..=last], &list[last + 1..]])
     }
 
@@ -134,7 +179,7 @@ impl Team {
 
     /// Whether the workers take their jobs from one place.
     fn shares(&self, tasks: &[Task], start: Nanos) -> bool {
-        let (mut jobs, mut fellows, mut awaited) = (0, 0, 0);
+        let [mut jobs, mut replies, mut fellows, mut awaited] = [0; 4];
         let (mut works, mut ends, mut spans) = (Vec::new(), Vec::new(), Vec::new());
         for worker in &self.workers {
             let task = &tasks[*worker as usize];
@@ -142,6 +187,7 @@ impl Team {
             for token in middle {
                 match token {
                     Token::Post(task) if *task == self.collector => jobs += 1,
+                    Token::Block { waker, .. } if *waker == self.collector => replies += 1,
                     Token::Block { waker, .. } if self.workers.binary_search(waker).is_ok() => fellows += 1,
                     Token::Block { waker, .. } if *waker != NOBODY => awaited += 1,
                     _ => {}
@@ -162,9 +208,12 @@ impl Team {
         let differ = |all: &[Nanos]| all.iter().max().zip(all.iter().min()).map_or(0, |(most, least)| most - least);
         let span = spans.iter().copied().max().unwrap_or(0);
         let job = span * self.workers.len() as u64 / (jobs as u64).max(1);
-        let unequal = differ(&works) * 100 >= works.iter().copied().max().unwrap_or(0) * PERCENT_UNEQUAL;
-        fellows * 100 <= jobs * PERCENT_FELLOWS
-            && (self.awaits || awaited * 100 <= jobs * PERCENT_AWAITED)
+        let most = works.iter().copied().max().unwrap_or(0);
+        let unequal = differ(&works) * 100 >= most * PERCENT_UNEQUAL
+            && differ(&works) * PART_OF_MOST <= most * (PART_OF_MOST - 1);
+        let at_most = |times: usize, percent| times * 100 <= jobs * percent;
+        at_most(fellows, PERCENT_FELLOWS)
+            && (self.awaits || at_most(replies, PERCENT_REPLIES) && at_most(awaited, PERCENT_AWAITED))
             && unequal
             && differ(&ends) <= (span * PERCENT_APART / 100).max(job * JOBS_APART)
     }
@@ -186,21 +235,62 @@ impl Team {
         if !parts.iter().all(|[_, middle, _]| middle.iter().all(is_of_a_job)) {
             return None;
         }
-        let mut jobs: Vec<(f64, Vec<Token>)> = Vec::new();
-        for [_, middle, _] in &parts {
-            let own: Vec<&[Token]> = self.jobs(middle).collect();
-            let count = own.len() as f64;
-            let alone = |token: &Token| if awaits { Some(*token) } else { slept(*token) };
-            let plain = |job: &[Token]| job.iter().filter_map(alone).collect();
-            jobs.extend((0..).zip(own).map(|(n, job)| (f64::from(n) / count, plain(job))));
-        }
-        jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let alone = |token: &Token| if awaits { Some(*token) } else { slept(*token) };
+        let jobs = in_order(parts.iter().map(|[_, middle, _]| self.jobs(middle)), alone);
         let first = self.workers[0];
         let written: Vec<Vec<Token>> =
             parts.iter().map(|[before, _, after]| [before, &[Token::Jobs(first)][..], after].concat()).collect();
         std::iter::zip(&self.workers, written).for_each(|(worker, list)| tasks[*worker as usize].sequence = list);
-        Some(Jobs { workers: self.workers.clone(), jobs: jobs.into_iter().map(|(_, job)| job).collect() })
+        Some(Jobs { workers: self.workers.clone(), jobs })
     }
+}
+
+/// The jobs of all workers, in about the order in which they began, with what `plain` makes of their tokens. A job that
+/// takes several times as long as others may have been several, of which one result shows: it is cut.
+fn in_order<'a>(
+    workers: impl Iterator<Item = impl Iterator<Item = &'a [Token]>>,
+    plain: impl Fn(&Token) -> Option<Token>,
+) -> Vec<Vec<Token>> {
+    let mut jobs: Vec<(f64, &[Token])> = Vec::new();
+    for own in workers {
+        let own: Vec<&[Token]> = own.collect();
+        let all = own.iter().map(|job| total_run(job)).sum::<Nanos>().max(1) as f64;
+        let done = own.iter().scan(0, |done, job| Some(std::mem::replace(done, *done + total_run(job))));
+        jobs.extend(done.map(|done| done as f64 / all).zip(own.iter().copied()));
+    }
+    jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let usual = usual(jobs.iter().map(|(_, job)| total_run(job)).collect());
+    jobs.into_iter().flat_map(|(_, job)| cut(job.iter().filter_map(&plain), usual)).collect()
+}
+
+/// How long a usual job takes, given how long all take. A worker may wake the collector twice in a job: what is very
+/// short is none.
+fn usual(mut works: Vec<Nanos>) -> Nanos {
+    let mean = works.iter().sum::<Nanos>() / (works.len() as Nanos).max(1);
+    works.retain(|work| work * SHORT >= mean);
+    let at = works.len() / USUAL;
+    if works.is_empty() { SHORTEST } else { (*works.select_nth_unstable(at).1).max(SHORTEST) }
+}
+
+/// A job in pieces that take at least as long as a usual one, if it takes several times as long.
+fn cut(job: impl Iterator<Item = Token>, usual: Nanos) -> Vec<Vec<Token>> {
+    let mut pieces = vec![Vec::new()];
+    for token in job {
+        let (length, times) = match token {
+            Token::Run(length) if length >= SEVERAL * usual => (length, length * 2 / (SEVERAL * usual)),
+            _ => (0, 1),
+        };
+        for piece in 1..times {
+            pieces
+                .last_mut()
+                .expect("there is one")
+                .push(Token::Run(length * piece / times - length * (piece - 1) / times));
+            pieces.push(Vec::new());
+        }
+        let rest = if times > 1 { Token::Run(length - length * (times - 1) / times) } else { token };
+        pieces.last_mut().expect("there is one").push(rest);
+    }
+    pieces
 }
 
 impl Jobs {

@@ -136,7 +136,7 @@ impl ModelBuilder {
             Workload { name: "model".to_owned(), global: end.global(), recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
-        let stopped = self.stopped(services, window.0);
+        let stopped = self.stopped(services, jobs, window.0);
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
             let task = &tasks[ix];
             let unknown = task.identities.iter().any(|(identity, _)| identity.properties.policy.is_none());
@@ -182,13 +182,14 @@ impl ModelBuilder {
         workload
     }
 
-    /// Which tasks were stopped, in a window from `start`. Servers of clients that ended by themselves have answered
-    /// all, and were only cleared away.
-    fn stopped(&self, services: &Services, start: Nanos) -> Vec<bool> {
+    /// Which tasks were stopped, in a window from `start`. Workers whose jobs are done, and servers of clients that
+    /// ended by themselves, which have answered all, were only cleared away.
+    fn stopped(&self, services: &Services, jobs: &[Jobs], start: Nanos) -> Vec<bool> {
         let tasks = &self.track().tasks;
         let endings = Endings::of(self.track());
         let mut stopped: Vec<bool> =
             tasks.iter().map(|task| endings.is_stopped(task, beginning(task).1, start)).collect();
+        jobs.iter().flat_map(|list| &list.workers).for_each(|worker| stopped[*worker as usize] = false);
         for service in services.all() {
             if !service.clients.iter().all(|client| stopped[*client as usize]) {
                 service.servers.iter().for_each(|server| stopped[*server as usize] = false);
