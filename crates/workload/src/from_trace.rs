@@ -201,14 +201,13 @@ impl ModelBuilder {
         let joins = Joins::of(&self.track().tasks, &kept);
         let comm = |task: &TaskIx| self.comm(&self.track().tasks[*task as usize]);
         let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
-        let mut services = Services::find(&self.track().tasks, &kept, alike);
-        let start = self.replay.observer.0.bounds().0;
-        let teams = teams::find(self.track(), start, (&pools, &mut services), |task| comm(&task).to_owned());
+        let window = self.replay.observer.0.bounds();
+        let mut services = Services::find(&self.track().tasks, &kept, window, alike);
+        let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task).to_owned());
         self.add_unseen(causes, &joins, &mut services, options.most_events);
         pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some()));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);
-        let window = self.replay.observer.0.bounds();
         let tasks = &mut self.replay.observer.0.inner.tasks;
         let share = |team: &Team| team.share(tasks, &shared, options.most_events / 2);
         let jobs: Vec<Jobs> = teams.iter().filter_map(share).collect();

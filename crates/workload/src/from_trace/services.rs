@@ -32,7 +32,7 @@
 use super::life::Task;
 use super::pools::Play;
 use super::sequence::{ANSWER, QUEUE, TaskIx, Token, is_folded};
-use super::serving::{answer_their_wakers, never_sleep};
+use super::serving::{answer_their_wakers, had_questions, never_sleep};
 use super::sides::{Sides, links};
 use schedlab_base::Nanos;
 use std::collections::BTreeMap;
@@ -81,11 +81,12 @@ pub(super) struct Services(Vec<Service>);
 
 impl Services {
     /// Those that these sequences show. Of tasks whose sequences have loops nothing is known.
-    pub fn find(tasks: &[Task], kept: &[bool], alike: impl Fn(&[TaskIx]) -> bool) -> Self {
+    pub fn find(tasks: &[Task], kept: &[bool], window: (Nanos, Nanos), alike: impl Fn(&[TaskIx]) -> bool) -> Self {
         let all: Vec<&[Token]> = tasks.iter().map(|task| &task.sequence[..]).collect();
         let plain: Vec<&[Token]> = all.iter().map(|list| if is_folded(list) { &[] } else { *list }).collect();
         let sides = Sides::of(&links(&plain));
         let mut services = Self(sides.into_iter().filter_map(|sides| service(&plain, sides, &alike)).collect());
+        services.0.retain(|service| had_questions(tasks, window, &service.servers, &service.clients));
         services.written(tasks, kept, &all);
         services
     }

@@ -1,6 +1,8 @@
 //! What tells servers from their clients, of tasks of two kinds that wake each other.
 
+use super::life::Task;
 use super::sequence::{NOBODY, TaskIx, Token};
+use schedlab_base::Nanos;
 use std::collections::{BTreeSet, HashMap};
 
 /// So many answers to the waker at least, of so many in all, and so many percent of those that chance leaves to others,
@@ -12,6 +14,9 @@ const DEVIATIONS: f64 = 3.0;
 
 /// The first of several clients, or of several servers of a client, has at most so many percent of the answers.
 const PERCENT_ONE: u64 = 90;
+
+/// Servers may be awake for such a part of the time longer than they have questions.
+const BESIDES: Nanos = 10;
 
 /// Servers that never sleep give so many answers at least, and do or wait for something else at most so many percent as
 /// often.
@@ -47,6 +52,22 @@ pub(super) fn never_sleep(sequences: &[&[Token]], servers: &[TaskIx], clients: &
         most * 100 <= all * PERCENT_ONE && few(others, all)
     };
     answers >= FEWEST_UNASKED && few(sleeps, answers) && few(elsewhere, answers) && clients.iter().all(waits_for_all)
+}
+
+/// Whether the servers, in a window, were awake for no longer than questions were open, of which each client has one at
+/// a time.
+pub(super) fn had_questions(tasks: &[Task], window: (Nanos, Nanos), servers: &[TaskIx], clients: &[TaskIx]) -> bool {
+    let alive = |task: &Task| {
+        let end = task.ending.map_or(window.1, |ending| ending.at);
+        end.saturating_sub(task.began(window.0))
+    };
+    let asleep = |token: &Token| if let Token::Block { length, .. } = token { *length } else { 0 };
+    let awake = |server: &TaskIx| {
+        let task = &tasks[*server as usize];
+        alive(task).saturating_sub(task.sequence.iter().map(asleep).fold(0, Nanos::saturating_add))
+    };
+    let open = (window.1 - window.0).saturating_mul(clients.len() as Nanos);
+    servers.iter().map(awake).fold(0, Nanos::saturating_add) <= open.saturating_add(open / BESIDES)
 }
 
 /// How often something happened, and how often it would by chance.
@@ -109,4 +130,22 @@ pub(super) fn answer_their_wakers(sequences: &[&[Token]], servers: &[TaskIx], cl
     let several = clients.len() == 1 || most * 100 <= total * PERCENT_ONE;
     let known = total >= FEWEST_ANSWERS && 2.0 * first.all >= asked;
     known && several && (clients.len() == 1 || first.is_beyond_chance() || among.is_beyond_chance())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::life::{Begin, Place};
+    use super::*;
+
+    #[test]
+    fn servers_at_work_at_once_have_as_many_clients() {
+        let task = |asleep| Task {
+            sequence: vec![Token::Run(10), Token::Block { length: asleep, waker: 7 }],
+            ..Task::new(0, 1, Default::default(), Begin::After(50), Place::Dead)
+        };
+        // They are awake for 850 and 650 ns of 1 us.
+        let tasks = [task(100), task(300)];
+        let had = |clients: &[TaskIx]| had_questions(&tasks, (2_000, 3_000), &[0, 1], clients);
+        assert!(!had(&[5]) && had(&[5, 6]) && had_questions(&tasks, (2_000, 3_000), &[0], &[5]));
+    }
 }

@@ -35,13 +35,13 @@ const FEWEST_JOBS: usize = 8;
 
 /// For each hundred results that show, a worker waits for an answer of the collector at most so often, for other tasks,
 /// and for other workers.
-const PERCENT_REPLIES: usize = 25;
+const PERCENT_REPLIES: usize = 60;
 const PERCENT_AWAITED: usize = 100;
 const PERCENT_FELLOWS: usize = 300;
 
-/// Workers were done at the same time if that differs by so many percent of the time that they took at most, or by so
-/// many jobs.
-const PERCENT_APART: u64 = 5;
+/// Workers were done at the same time if that differs by such a part of what it would if each had had its own work, or
+/// by so many jobs.
+const UNLIKE_FAIR: Nanos = 2;
 const JOBS_APART: u64 = 3;
 
 /// A usual job is the longest of the shortest such part of them, not counting those that take less than such a part of
@@ -76,11 +76,11 @@ pub(super) struct Jobs {
 /// The teams among the tasks, none of which serves several others or asks them. `comm` is a task's name.
 pub(super) fn find(
     track: &Track,
-    start: Nanos,
+    window: (Nanos, Nanos),
     (pools, services): (&[Vec<TaskIx>], &mut Services),
     comm: impl Fn(TaskIx) -> String,
 ) -> Vec<Team> {
-    let finder = Finder { tasks: &track.tasks, endings: Endings::of(track), pools, start };
+    let finder = Finder { tasks: &track.tasks, endings: Endings::of(track), pools, window };
     let mut families: BTreeMap<(TaskIx, Option<Tid>, String), Vec<TaskIx>> = BTreeMap::new();
     for (ix, task) in (0..).zip(&track.tasks) {
         if let Begin::Forked { by, .. } = task.begin {
@@ -104,7 +104,7 @@ struct Finder<'a> {
     tasks: &'a [Task],
     endings: Endings<'a>,
     pools: &'a [Vec<TaskIx>],
-    start: Nanos,
+    window: (Nanos, Nanos),
 }
 
 impl Finder<'_> {
@@ -135,17 +135,19 @@ impl Finder<'_> {
         let work = |task: &TaskIx| self.tasks[*task as usize].work;
         let most = team.workers.iter().map(work).max().unwrap_or(0);
         let works_too = |task: &&TaskIx| **task != team.collector && work(task) * PART_OF_WORKER >= most;
+        let cut_off = team.workers.iter().filter(|worker| self.is_cut_off(&self.tasks[**worker as usize])).count();
+        // One of them may look as if it had been.
         team.workers.len() > 1
-            && team.workers.iter().all(|worker| self.is_done(&self.tasks[*worker as usize]))
+            && 2 * cut_off < team.workers.len()
+            && team.workers.iter().all(|worker| !is_folded(&self.tasks[*worker as usize].sequence))
             && family.iter().filter(works_too).all(|task| team.workers.contains(task))
-            && team.shares(self.tasks, self.start)
+            && team.shares(self.tasks, self.window)
     }
 
-    /// Whether a task has done all that it had to do. One that slept when it was killed had no more.
-    fn is_done(&self, task: &Task) -> bool {
-        let cut_off =
-            |ending: Ending| self.endings.is_stopped(task, &task.sequence, self.start) && !ending.killed_asleep();
-        !is_folded(&task.sequence) && task.ending.is_some_and(|ending| !cut_off(ending))
+    /// Whether a task had more to do. One that slept when it was killed had not.
+    fn is_cut_off(&self, task: &Task) -> bool {
+        let (awake, start) = (|ending: Ending| !ending.killed_asleep(), self.window.0);
+        task.goes_on || task.ending.is_some_and(awake) && self.endings.is_stopped(task, &task.sequence, start)
     }
 }
 
@@ -178,12 +180,12 @@ impl Team {
     }
 
     /// Whether the workers take their jobs from one place.
-    fn shares(&self, tasks: &[Task], start: Nanos) -> bool {
+    fn shares(&self, tasks: &[Task], window: (Nanos, Nanos)) -> bool {
         let [mut jobs, mut replies, mut fellows, mut awaited] = [0; 4];
         let (mut works, mut ends, mut spans) = (Vec::new(), Vec::new(), Vec::new());
         for worker in &self.workers {
             let task = &tasks[*worker as usize];
-            let Some(([_, middle, rest], ending)) = self.parts(&task.sequence).zip(task.ending) else { return false };
+            let Some([_, middle, rest]) = self.parts(&task.sequence) else { return false };
             for token in middle {
                 match token {
                     Token::Post(task) if *task == self.collector => jobs += 1,
@@ -200,22 +202,25 @@ impl Team {
                 Token::Run(length) | Token::Block { length, .. } => *length,
                 _ => 0,
             };
-            let end = ending.at.saturating_sub(rest.iter().map(time).fold(0, Nanos::saturating_add));
+            let ended = task.ending.map_or(window.1, |ending| ending.at);
+            let end = ended.saturating_sub(rest.iter().map(time).fold(0, Nanos::saturating_add));
             works.push(total_run(middle));
             ends.push(end);
-            spans.push(end.saturating_sub(task.began(start)));
+            spans.push(end.saturating_sub(task.began(window.0)));
         }
         let differ = |all: &[Nanos]| all.iter().max().zip(all.iter().min()).map_or(0, |(most, least)| most - least);
         let span = spans.iter().copied().max().unwrap_or(0);
         let job = span * self.workers.len() as u64 / (jobs as u64).max(1);
         let most = works.iter().copied().max().unwrap_or(0);
+        // So far apart they would be done if each had had its own work, and as much CPU time as the others.
+        let fair = (u128::from(span) * u128::from(differ(&works)) / u128::from(most.max(1))) as Nanos;
         let unequal = differ(&works) * 100 >= most * PERCENT_UNEQUAL
             && differ(&works) * PART_OF_MOST <= most * (PART_OF_MOST - 1);
         let at_most = |times: usize, percent| times * 100 <= jobs * percent;
         at_most(fellows, PERCENT_FELLOWS)
             && (self.awaits || at_most(replies, PERCENT_REPLIES) && at_most(awaited, PERCENT_AWAITED))
             && unequal
-            && differ(&ends) <= (span * PERCENT_APART / 100).max(job * JOBS_APART)
+            && differ(&ends) <= (fair / UNLIKE_FAIR).max(job * JOBS_APART)
     }
 
     /// Takes the jobs out of the sequences of its workers; `shared` says on whose semaphore each task waits. None if

@@ -125,6 +125,10 @@ fn others_do_what_they_did() {
     let mut own = Pool::new(1, 3);
     (0..90).for_each(|n| own.job(n % 3, 1_000, if n % 3 == 1 { 1_000 } else { 0 }));
     assert_eq!(workers(own), 0);
+    // Each had its own work and a CPU of its own: who had less is done earlier.
+    let mut apart = Pool::new(1, 3);
+    (0..3).for_each(|worker| (0..200 + 4 * worker).for_each(|_| apart.job(worker, 1_000, 0)));
+    assert_eq!(workers(apart), 0);
     // Workers that wait for each other more often than they are done with a job.
     let mut queue = Pool::new(1, 2).shared_out(2, Some(1));
     for _ in 0..40 {
