@@ -251,6 +251,7 @@ fn jobs_are_what_anybody_can_do() {
         ),
         (jobs(plain, ", \"fork\": \"jobs\""), "w.json:2: tasks.w.fork: the phases of \"jobs\" are jobs"),
         (jobs(&format!("{plain}, \"x-jobs\": \"jobs\""), ""), "tasks.jobs.x-jobs: a job cannot share out other jobs"),
+        (jobs(&format!("{plain}, \"barrier\": \"b\""), ""), "tasks.jobs.barrier: a job cannot wait at a barrier"),
         (jobs(&format!("{plain}, \"priority\": 5"), ""), only),
         (jobs("\"instance\": 0, \"phases\": {\"a\": {\"run\": 1, \"cpus\": [0]}}", ""), only),
     ]);

@@ -34,6 +34,12 @@ pub(super) fn check<'w>(workload: &'w Workload, steps: &[Placed<'w>]) -> Result<
             Action::Jobs(_) if lists.contains(task.name.as_str()) => {
                 return Err(error(task, phase, step, "a job cannot share out other jobs".to_owned()));
             }
+            Action::Barrier(_) | Action::SpinBarrier(_) | Action::HybridBarrier { .. }
+                if lists.contains(task.name.as_str()) =>
+            {
+                let what = "a job cannot wait at a barrier: how many tasks will meet there is unknown".to_owned();
+                return Err(error(task, phase, step, what).mend("use sem_post and sem_wait"));
+            }
             _ => {}
         }
     }
