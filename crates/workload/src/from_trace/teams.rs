@@ -44,10 +44,10 @@ const PERCENT_FELLOWS: usize = 300;
 const UNLIKE_FAIR: Nanos = 2;
 const JOBS_APART: u64 = 3;
 
-/// A usual job is the longest of the shortest such part of them, not counting those that take less than such a part of
-/// the mean, and not shorter than this. One that takes so many times as long is cut.
-const USUAL: usize = 4;
+/// What takes less than such a part of the mean belongs to the job before. A usual job is the longest of the shortest
+/// such part of them, and not shorter than this. One that takes so many times as long is cut.
 const SHORT: Nanos = 8;
+const USUAL: usize = 4;
 const SHORTEST: Nanos = 100_000;
 const SEVERAL: Nanos = 4;
 
@@ -250,29 +250,37 @@ impl Team {
     }
 }
 
-/// The jobs of all workers, in about the order in which they began, with what `plain` makes of their tokens. A job that
-/// takes several times as long as others may have been several, of which one result shows: it is cut.
+/// The jobs of all workers, in about the order in which they began, with what `plain` makes of their tokens. A worker may
+/// wake the collector twice in a job: what is very short is none of its own. A job that takes several times as long as
+/// others may have been several, of which one result shows: it is cut.
 fn in_order<'a>(
     workers: impl Iterator<Item = impl Iterator<Item = &'a [Token]>>,
     plain: impl Fn(&Token) -> Option<Token>,
 ) -> Vec<Vec<Token>> {
-    let mut jobs: Vec<(f64, &[Token])> = Vec::new();
-    for own in workers {
-        let own: Vec<&[Token]> = own.collect();
-        let all = own.iter().map(|job| total_run(job)).sum::<Nanos>().max(1) as f64;
-        let done = own.iter().scan(0, |done, job| Some(std::mem::replace(done, *done + total_run(job))));
-        jobs.extend(done.map(|done| done as f64 / all).zip(own.iter().copied()));
+    let workers: Vec<Vec<&[Token]>> = workers.map(Iterator::collect).collect();
+    let results = workers.iter().flatten();
+    let mean = results.clone().map(|result| total_run(result)).sum::<Nanos>() / (results.count() as Nanos).max(1);
+    let mut jobs: Vec<(f64, Vec<&[Token]>)> = Vec::new();
+    for own in &workers {
+        let all = own.iter().map(|result| total_run(result)).sum::<Nanos>().max(1) as f64;
+        let (first, mut done) = (jobs.len(), 0);
+        for result in own {
+            let work = total_run(result);
+            match jobs[first..].last_mut() {
+                Some((_, job)) if work * SHORT < mean => job.push(result),
+                _ => jobs.push((done as f64 / all, vec![result])),
+            }
+            done += work;
+        }
     }
     jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let usual = usual(jobs.iter().map(|(_, job)| total_run(job)).collect());
-    jobs.into_iter().flat_map(|(_, job)| cut(job.iter().filter_map(&plain), usual)).collect()
+    let usual = usual(jobs.iter().map(|(_, job)| job.iter().map(|result| total_run(result)).sum()).collect());
+    let tokens = |job: Vec<&'a [Token]>| job.into_iter().flatten().filter_map(&plain);
+    jobs.into_iter().flat_map(|(_, job)| cut(tokens(job), usual)).collect()
 }
 
-/// How long a usual job takes, given how long all take. A worker may wake the collector twice in a job: what is very
-/// short is none.
+/// How long a usual job takes, given how long all take.
 fn usual(mut works: Vec<Nanos>) -> Nanos {
-    let mean = works.iter().sum::<Nanos>() / (works.len() as Nanos).max(1);
-    works.retain(|work| work * SHORT >= mean);
     let at = works.len() / USUAL;
     if works.is_empty() { SHORTEST } else { (*works.select_nth_unstable(at).1).max(SHORTEST) }
 }
