@@ -250,9 +250,9 @@ impl Team {
     }
 }
 
-/// The jobs of all workers, in about the order in which they began, with what `plain` makes of their tokens. A worker may
-/// wake the collector twice in a job: what is very short is none of its own. A job that takes several times as long as
-/// others may have been several, of which one result shows: it is cut.
+/// The jobs of all workers, in about the order in which they began, with what `plain` makes of their tokens. A worker
+/// may wake the collector twice in a job: what is very short is none of its own. A job that takes several times as
+/// long as others may have been several, of which one result shows: it is cut.
 fn in_order<'a>(
     workers: impl Iterator<Item = impl Iterator<Item = &'a [Token]>>,
     plain: impl Fn(&Token) -> Option<Token>,
