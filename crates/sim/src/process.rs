@@ -163,15 +163,15 @@ impl<'a> Process<'a> {
         self.rare.get_or_insert_default()
     }
 
-    /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end. That is the
-    /// operation of a job while there is one.
+    /// The next operation: that of the job while there is one.
+    #[inline]
+    pub fn next_op(&mut self) -> Option<&'a Op> {
+        if self.in_job { self.fetch_in_job() } else { self.fetch() }
+    }
+
+    /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
     #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
-        if self.in_job
-            && let Some(op) = self.fetch_in_job()
-        {
-            return Some(op);
-        }
         loop {
             let op = self.spec.program.get(self.pc as usize)?;
             if !self.jumps(op) {
@@ -180,12 +180,13 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// The next operation of the job, or the one that took it when it is done.
     #[cold]
     fn fetch_in_job(&mut self) -> Option<&'a Op> {
         let (ops, at) = self.rare().job;
         let op = ops.get(at as usize);
         self.in_job = op.is_some();
-        op
+        op.or_else(|| self.spec.program.get(self.pc as usize))
     }
 
     /// Begins a job; the operation [`Op::Jobs`] follows again when that is done.
@@ -199,10 +200,15 @@ impl<'a> Process<'a> {
     #[inline]
     pub fn advance(&mut self) {
         if self.in_job {
-            self.rare_mut().job.1 += 1;
+            self.advance_in_job();
         } else {
             self.pc += 1;
         }
+    }
+
+    #[cold]
+    fn advance_in_job(&mut self) {
+        self.rare_mut().job.1 += 1;
     }
 
     /// As [`Self::fetch`], but what is repeated for ever is not repeated any more.

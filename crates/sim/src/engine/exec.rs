@@ -30,9 +30,18 @@ pub(super) enum Did {
     Moved,
     /// The task moved to another CPU, and repeats the operation there.
     MovedFirst,
+    /// Another operation follows than the next one of the program.
+    Elsewhere,
 }
 
-impl<'a, S: Scheduler> Engine<'a, S> {
+impl Did {
+    /// Whether the next operation follows.
+    fn is_done(&self) -> bool {
+        !matches!(self, Self::Retry | Self::MovedFirst | Self::Elsewhere)
+    }
+}
+
+impl<S: Scheduler> Engine<'_, S> {
     /// Ends the burst of the task on `cpu`, and executes its program until an operation takes time again.
     pub(super) fn proceed(&mut self, cpu: CpuId) -> Result<()> {
         let p = self.cx.curr(cpu).expect("only a running task has a burst");
@@ -51,7 +60,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         let mut leaves = false;
         loop {
-            let op = self.next_op(p);
+            let op = self.processes[p as usize].next_op();
             // One that wakes its parent as it ends is not preempted any more.
             if !(leaves && op.is_none()) && self.is_in_kernel(cpu, op) {
                 return self.stay_in_kernel(cpu, p);
@@ -63,7 +72,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.woken = 0;
             leaves = matches!(op, Op::Synced(_));
             let did = self.execute(cpu, p, op)?;
-            if !matches!(did, Did::Retry | Did::MovedFirst) && !self.processes[p as usize].relock {
+            if did.is_done() && !self.processes[p as usize].relock {
                 self.processes[p as usize].advance();
             }
             match did {
@@ -96,23 +105,14 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                     return Ok(());
                 }
                 Did::Moved | Did::MovedFirst => return Ok(()),
+                Did::Elsewhere => {}
             }
         }
     }
 
-    /// The operation that follows; a task that shares out jobs takes the next one that there is.
-    #[inline]
-    fn next_op(&mut self, p: TaskId) -> Option<&'a Op> {
-        loop {
-            match self.processes[p as usize].fetch() {
-                Some(Op::Jobs(list)) => self.take_job(p, *list),
-                op => return op,
-            }
-        }
-    }
-
+    /// The task takes the next job that there is, or goes on behind all of them.
     #[cold]
-    fn take_job(&mut self, p: TaskId, list: u32) {
+    fn take_job(&mut self, p: TaskId, list: u32) -> Did {
         let taken = &mut self.resources.taken[list as usize];
         match self.load.jobs[list as usize].job(*taken) {
             Some(job) => {
@@ -121,12 +121,13 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             }
             None => self.processes[p as usize].advance(),
         }
+        Did::Elsewhere
     }
 
     /// Whether this operation must wait until the task returns to user mode, where it will be preempted.
     #[inline]
     fn is_in_kernel(&self, cpu: CpuId, op: Option<&Op>) -> bool {
-        let computes = matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. }));
+        let computes = matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. } | Op::Jobs(_)));
         self.cx.cpus[cpu as usize].kernel_until > self.cx.now && !computes
     }
 
@@ -206,7 +207,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 Did::Next
             }
             Op::Set(i) => return self.set(cpu, p, i),
-            Op::LoopStart { .. } | Op::LoopEnd { .. } | Op::Jobs(_) => unreachable!("no operations of their own"),
+            Op::Jobs(list) => self.take_job(p, list),
+            Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("fetch does the jumps"),
         })
     }
 

@@ -84,6 +84,20 @@ fn each_in_its_place(run: &Run) -> Result<(), String> {
     run.ledger.faults.first().map_or(Ok(()), |fault| run.fail(fault.clone()))
 }
 
+/// How much a program works at most; none if it does not end. Jobs may all be done by one task.
+fn work(program: &[Op], load: &Load) -> Option<Nanos> {
+    let run = |op: &Op| match op {
+        Op::Run(length) => length.mean,
+        Op::Jobs(list) => {
+            let list = &load.jobs[*list as usize];
+            let job = |n| work(list.job(n).expect("there are so many"), load).unwrap_or(0);
+            (0..list.total).map(job).sum()
+        }
+        _ => 0,
+    };
+    (!matches!(program.first(), Some(Op::LoopStart { .. }))).then(|| program.iter().map(run).sum())
+}
+
 /// Checks that two accounts of the time agree and add up to the CPUs' time; that a task whose program has ended has run
 /// for exactly the program's length; and that a lone CPU is never idle while a task waits for it.
 fn time_is_conserved(run: &Run) -> Result<(), String> {
@@ -96,10 +110,9 @@ fn time_is_conserved(run: &Run) -> Result<(), String> {
         return run.fail(format!("{busy} + {} idle on {} CPUs", run.ledger.idle, run.cpus));
     }
     for (task, name) in run.accounts.tasks.iter().zip(&run.accounts.names) {
-        let program = &spec_of(&run.load, name).program;
-        let whole: Nanos = program.iter().map(|op| if let Op::Run(a) = op { a.mean } else { 0 }).sum();
-        if !matches!(program.first(), Some(Op::LoopStart { .. })) && task.run > whole {
-            return run.fail(format!("{name} ran for {} of {whole}", task.run));
+        let whole = work(&spec_of(&run.load, name).program, &run.load);
+        if whole.is_some_and(|whole| task.run > whole) {
+            return run.fail(format!("{name} ran for {} of {whole:?}", task.run));
         }
     }
     if run.cpus == 1 && run.ledger.wasted > 0 {
