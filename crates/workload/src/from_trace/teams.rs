@@ -50,6 +50,8 @@ const SHORT: Nanos = 8;
 const USUAL: usize = 4;
 const SHORTEST: Nanos = 100_000;
 const SEVERAL: Nanos = 4;
+/// There are about so many pieces at most.
+const MOST_PIECES: Nanos = 100_000;
 
 /// One did so many percent more than another at least, and none less than such a part of what another did. Who does
 /// less than such a part is no worker.
@@ -88,6 +90,7 @@ pub(super) fn find(
             families.entry((by, process, kind(&comm(ix)))).or_default().push(ix);
         }
     }
+    families.retain(|_, family| family.len() > 1);
     let mut teams: Vec<Team> = families.into_values().filter_map(|family| finder.team(&family)).collect();
     teams.iter().for_each(|team| services.leave(&team.workers));
     teams.retain(|team| !team.workers.iter().any(|task| services.has(*task)));
@@ -134,7 +137,7 @@ impl Finder<'_> {
     fn is_team(&self, team: &Team, family: &[TaskIx]) -> bool {
         let work = |task: &TaskIx| self.tasks[*task as usize].work;
         let most = team.workers.iter().map(work).max().unwrap_or(0);
-        let works_too = |task: &&TaskIx| **task != team.collector && work(task) * PART_OF_WORKER >= most;
+        let works_too = |task: &&TaskIx| **task != team.collector && work(task) >= most / PART_OF_WORKER;
         let cut_off = team.workers.iter().filter(|worker| self.is_cut_off(&self.tasks[**worker as usize])).count();
         // One of them may look as if it had been.
         team.workers.len() > 1
@@ -210,17 +213,16 @@ impl Team {
         }
         let differ = |all: &[Nanos]| all.iter().max().zip(all.iter().min()).map_or(0, |(most, least)| most - least);
         let span = spans.iter().copied().max().unwrap_or(0);
-        let job = span * self.workers.len() as u64 / (jobs as u64).max(1);
+        let job = span.saturating_mul(self.workers.len() as u64) / (jobs as u64).max(1);
         let most = works.iter().copied().max().unwrap_or(0);
         // So far apart they would be done if each had had its own work, and as much CPU time as the others.
         let fair = (u128::from(span) * u128::from(differ(&works)) / u128::from(most.max(1))) as Nanos;
-        let unequal = differ(&works) * 100 >= most * PERCENT_UNEQUAL
-            && differ(&works) * PART_OF_MOST <= most * (PART_OF_MOST - 1);
+        let unequal = differ(&works) >= most / 100 * PERCENT_UNEQUAL && most - differ(&works) >= most / PART_OF_MOST;
         let at_most = |times: usize, percent| times * 100 <= jobs * percent;
         at_most(fellows, PERCENT_FELLOWS)
             && (self.awaits || at_most(replies, PERCENT_REPLIES) && at_most(awaited, PERCENT_AWAITED))
             && unequal
-            && differ(&ends) <= (fair / UNLIKE_FAIR).max(job * JOBS_APART)
+            && differ(&ends) <= (fair / UNLIKE_FAIR).max(job.saturating_mul(JOBS_APART))
     }
 
     /// Takes the jobs out of the sequences of its workers; `shared` says on whose semaphore each task waits. None if
@@ -258,23 +260,25 @@ fn in_order<'a>(
     plain: impl Fn(&Token) -> Option<Token>,
 ) -> Vec<Vec<Token>> {
     let workers: Vec<Vec<&[Token]>> = workers.map(Iterator::collect).collect();
-    let results = workers.iter().flatten();
-    let mean = results.clone().map(|result| total_run(result)).sum::<Nanos>() / (results.count() as Nanos).max(1);
+    let sum = |results: &mut dyn Iterator<Item = &&[Token]>| {
+        results.map(|result| total_run(result)).fold(0, Nanos::saturating_add)
+    };
+    let all = sum(&mut workers.iter().flatten());
+    let mean = all / (workers.iter().map(Vec::len).sum::<usize>() as Nanos).max(1);
     let mut jobs: Vec<(f64, Vec<&[Token]>)> = Vec::new();
     for own in &workers {
-        let all = own.iter().map(|result| total_run(result)).sum::<Nanos>().max(1) as f64;
-        let (first, mut done) = (jobs.len(), 0);
+        let (first, own_work, mut done) = (jobs.len(), sum(&mut own.iter()).max(1) as f64, 0);
         for result in own {
             let work = total_run(result);
             match jobs[first..].last_mut() {
-                Some((_, job)) if work * SHORT < mean => job.push(result),
-                _ => jobs.push((done as f64 / all, vec![result])),
+                Some((_, job)) if work < mean / SHORT => job.push(result),
+                _ => jobs.push((done as f64 / own_work, vec![result])),
             }
-            done += work;
+            done = work.saturating_add(done);
         }
     }
     jobs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let usual = usual(jobs.iter().map(|(_, job)| job.iter().map(|result| total_run(result)).sum()).collect());
+    let usual = usual(jobs.iter().map(|(_, job)| sum(&mut job.iter())).collect()).max(all / MOST_PIECES);
     let tokens = |job: Vec<&'a [Token]>| job.into_iter().flatten().filter_map(&plain);
     jobs.into_iter().flat_map(|(_, job)| cut(tokens(job), usual)).collect()
 }
@@ -288,20 +292,21 @@ fn usual(mut works: Vec<Nanos>) -> Nanos {
 /// A job in pieces that take at least as long as a usual one, if it takes several times as long.
 fn cut(job: impl Iterator<Item = Token>, usual: Nanos) -> Vec<Vec<Token>> {
     let mut pieces = vec![Vec::new()];
-    for token in job {
-        let (length, times) = match token {
-            Token::Run(length) if length >= SEVERAL * usual => (length, length * 2 / (SEVERAL * usual)),
-            _ => (0, 1),
-        };
-        for piece in 1..times {
-            pieces
-                .last_mut()
-                .expect("there is one")
-                .push(Token::Run(length * piece / times - length * (piece - 1) / times));
+    let mut put = |token: Token, begins: bool| {
+        if begins {
             pieces.push(Vec::new());
         }
-        let rest = if times > 1 { Token::Run(length - length * (times - 1) / times) } else { token };
-        pieces.last_mut().expect("there is one").push(rest);
+        pieces.last_mut().expect("there is one").push(token);
+    };
+    for token in job {
+        match token {
+            Token::Run(length) if length / SEVERAL >= usual => {
+                let times = length / SEVERAL / usual * (SEVERAL / 2);
+                let until = |piece: Nanos| (u128::from(length) * u128::from(piece) / u128::from(times)) as Nanos;
+                (1..=times).for_each(|piece| put(Token::Run(until(piece) - until(piece - 1)), piece > 1));
+            }
+            other => put(other, false),
+        }
     }
     pieces
 }
@@ -334,5 +339,43 @@ fn is_of_a_job(token: &Token) -> bool {
         Token::Run(_) | Token::Post(_) | Token::Yield => true,
         Token::Block { waker, .. } => !matches!(*waker, QUEUE | ANSWER),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOLD: Token = Token::Post(9);
+
+    fn jobs(workers: &[&[Token]]) -> Vec<Vec<Token>> {
+        let results = workers.iter().map(|list| list.split_inclusive(|token| *token == TOLD));
+        in_order(results, |token| slept(*token))
+    }
+
+    #[test]
+    fn jobs_of_all_workers_come_in_the_order_in_which_they_began() {
+        let job = |length| [Token::Run(length), TOLD];
+        let (first, second) = ([job(400_000), job(100_000)].concat(), [job(200_000), job(300_000)].concat());
+        let lengths: Vec<Nanos> = jobs(&[&first, &second]).iter().map(|job| total_run(job)).collect();
+        assert_eq!(lengths, [400_000, 200_000, 300_000, 100_000]);
+        // What is told twice is one job, and its waits are sleeps but for those that were none.
+        let wait = |length| Token::Block { length, waker: 3 };
+        let twice = [Token::Run(300_000), wait(7), wait(0), TOLD, Token::Run(5_000), TOLD];
+        let slept = Token::Block { length: 7, waker: NOBODY };
+        let whole = vec![Token::Run(300_000), slept, TOLD, Token::Run(5_000), TOLD];
+        assert_eq!(jobs(&[&twice, &job(250_000)]), [whole, job(250_000).to_vec()]);
+    }
+
+    #[test]
+    fn long_jobs_are_cut_but_not_into_too_many() {
+        let short = [Token::Run(200_000), TOLD].repeat(8);
+        let cut = jobs(&[&short, &[Token::Run(1_000_000), TOLD]]);
+        let lengths: Vec<Nanos> = cut.iter().map(|job| total_run(job)).filter(|length| *length > 200_000).collect();
+        assert_eq!((lengths, cut.len()), (vec![500_000; 2], 10));
+        let huge = Nanos::MAX / 2;
+        let cut = jobs(&[&short, &[Token::Run(huge), Token::Run(huge), TOLD]]);
+        let sum = cut.iter().map(|job| total_run(job)).fold(0, Nanos::saturating_add);
+        assert!(cut.len() < 2 * MOST_PIECES as usize && sum > Nanos::MAX - 2, "{} {sum}", cut.len());
     }
 }
