@@ -15,7 +15,7 @@ mod tests;
 use names::{Index, Names};
 use schedlab_base::{Error, Nanos, Result};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{JobList, Load, MemorySpec, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{Load, MemorySpec, Op, Setting, Start, TaskSpec};
 use schedlab_workload::plan::{Change, Fault, Plan};
 use schedlab_workload::{Memory, Step, TaskDef, Workload};
 
@@ -62,6 +62,15 @@ fn counted(task: &TaskDef, ops: u64, more: u64) -> Result<u64> {
         return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("take fewer instances or events"));
     }
     Ok(ops)
+}
+
+/// Puts a value in its place of a list, which grows as far as that.
+fn put<T: Clone + Default>(list: &mut Vec<T>, at: u32, value: T) {
+    let at = at as usize;
+    if list.len() <= at {
+        list.resize(at + 1, T::default());
+    }
+    list[at] = value;
 }
 
 /// The load in the making.
@@ -144,11 +153,7 @@ impl<'a> Lowering<'a> {
     /// The phases of task `n` as the list of jobs `at`.
     fn jobs(&mut self, at: u32, n: usize, task: &TaskDef) {
         let list = program::jobs(task, |step, job| self.add(n, task, step, job));
-        let at = at as usize;
-        if self.load.jobs.len() <= at {
-            self.load.jobs.resize(at + 1, JobList::default());
-        }
-        self.load.jobs[at] = list;
+        put(&mut self.load.jobs, at, list);
     }
 
     fn setting(&mut self, n: usize, task: &TaskDef, change: &Change, had: settings::Had) -> Setting {
@@ -189,11 +194,7 @@ impl<'a> Lowering<'a> {
     fn template(&mut self, at: u32, task: &TaskDef, initial: &Setting, program: &[Op]) {
         let mut spec = TaskSpec { cpu: None, averages: None, ..self.spec(task, initial) };
         spec.program = program::after(task.delay, program);
-        let at = at as usize;
-        if self.load.templates.len() <= at {
-            self.load.templates.resize(at + 1, TaskSpec::default());
-        }
-        self.load.templates[at] = spec;
+        put(&mut self.load.templates, at, spec);
     }
 
     fn instances(&mut self, task: &TaskDef, initial: &Setting, program: Vec<Op>) -> Result<()> {

@@ -108,12 +108,9 @@ impl Task {
             block.first_touch(0, 1);
             self.working_set = Some(block);
         }
-        let mut ops = self.spec.program.iter().flat_map(|op| match op {
-            Op::Jobs(list) => self.world.load().jobs[*list as usize].jobs.iter().flatten().collect(),
-            op => vec![op],
-        });
-        let writes_to = ops.clone().any(|op| matches!(op, Op::Io(_)));
-        if writes_to || ops.any(|op| matches!(op, Op::Mem { .. })) {
+        let has = |is: fn(&Op) -> bool| self.world.load().ops_of(self.spec).any(is);
+        let writes_to = has(|op| matches!(op, Op::Io(_)));
+        if writes_to || has(|op| matches!(op, Op::Mem { .. })) {
             self.buffer = Some(Buffer::new()?);
         }
         if let (Some(path), true) = (&self.world.options.io_device, writes_to) {

@@ -269,8 +269,6 @@ pub struct MemorySpec {
 /// Jobs that several tasks share out: each takes the next one that nobody has taken yet ([`Op::Jobs`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobList {
-    /// What it is called.
-    pub name: String,
     /// What jobs do, without loops, settings and further jobs. Several in a row may do the same.
     pub jobs: Vec<Vec<Op>>,
     /// How many jobs there are up to the last that does this, for each of `jobs`.
@@ -374,11 +372,16 @@ impl Load {
         self.tasks.iter().map(|spec| spec.count() as usize).sum()
     }
 
+    /// The operations of a task's program, and of the jobs that it may do.
+    pub fn ops_of<'a>(&'a self, spec: &'a TaskSpec) -> impl Iterator<Item = &'a Op> {
+        let list = |op: &Op| if let Op::Jobs(list) = op { Some(&self.jobs[*list as usize]) } else { None };
+        spec.program.iter().chain(spec.program.iter().filter_map(list).flat_map(|list| list.jobs.iter().flatten()))
+    }
+
     /// The semaphores at which questions are asked, in ascending order.
     #[must_use]
     pub fn asked(&self) -> Vec<u32> {
-        let jobs = self.jobs.iter().flat_map(|list| &list.jobs).flatten();
-        let ops = self.tasks.iter().chain(&self.templates).flat_map(|spec| &spec.program).chain(jobs);
+        let ops = self.tasks.iter().chain(&self.templates).flat_map(|spec| self.ops_of(spec));
         let plain = ops.map(|op| if let Op::Synced(op) = op { &**op } else { op });
         let asked: BTreeSet<u32> = plain.filter_map(|op| if let Op::Ask(s) = op { Some(*s) } else { None }).collect();
         asked.into_iter().collect()

@@ -337,25 +337,32 @@ fn a_model_keeps_the_number_of_switches() {
     }
 }
 
+/// What is said of the model of this load, which is simulated under 6.12 on two CPUs.
+fn modelled(folder: &Path, name: &str, load: &str) -> Value {
+    std::fs::write(folder.join(name), load).expect("written");
+    ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", name, "-o", "t.arrows"]);
+    json(folder, &["model", "t.arrows", "-o", "model.json", "--json"])
+}
+
+/// How far the model is off these figures of all tasks of the load, elsewhere.
+fn errors<const N: usize>(folder: &Path, name: &str, (kernel, machine): (&str, &str), figures: [&str; N]) -> [f64; N] {
+    let [model, load] = ["model.json", name]
+        .map(|load| json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load, "--json"])["total"].clone());
+    figures.map(|key| model[key].as_f64().expect("a time") / load[key].as_f64().expect("a time") - 1.0)
+}
+
 /// Servers that take from one queue answer the client whose question they took. Under another scheduler they take
 /// other questions.
 #[test]
 fn servers_answer_whom_they_serve_under_another_scheduler_too() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
-    let load = include_str!("../../../../workloads/answers.json");
-    std::fs::write(folder.join("answers.json"), load).expect("written");
-    ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "answers.json", "-o", "t.arrows"]);
-    let report = json(folder, &["model", "t.arrows", "-o", "model.json", "--json"]);
+    let report = modelled(folder, "answers.json", include_str!("../../../../workloads/answers.json"));
     assert_eq!(report["report"]["servers"], 2);
     let said = "and 1 more take the questions of client-";
     assert!(report["report"]["remarks"].to_string().contains(said), "{report}");
     for (kernel, machine) in [("linux-6.12", "2"), ("linux-6.1", "2"), ("linux-2.6.32", "2"), ("linux-6.12", "1")] {
-        let wait = |load: &str| {
-            let report = json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load, "--json"]);
-            report["total"]["wait_us"].as_f64().expect("a time")
-        };
-        let error = wait("model.json") / wait("answers.json") - 1.0;
+        let [error] = errors(folder, "answers.json", (kernel, machine), ["wait_us"]);
         // Answers in the recorded order make 14 to 32% of the waits disappear.
         assert!(error.abs() < 0.06, "{kernel} on {machine}: the waits are {:.1}% off", error * 100.0);
     }
@@ -367,20 +374,13 @@ fn servers_answer_whom_they_serve_under_another_scheduler_too() {
 fn workers_share_out_their_jobs_elsewhere_too() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
-    std::fs::write(folder.join("jobs.json"), include_str!("../../../../workloads/jobs.json")).expect("written");
-    ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "jobs.json", "-o", "t.arrows"]);
-    let report = json(folder, &["model", "t.arrows", "-o", "model.json", "--json"]);
+    let report = modelled(folder, "jobs.json", include_str!("../../../../workloads/jobs.json"));
     assert_eq!(report["report"]["workers"], 5);
     let said = "and 4 more share out ";
     assert!(report["report"]["remarks"].to_string().contains(said), "{report}");
     for (kernel, machine) in [("linux-6.12", "2"), ("linux-2.6.32", "2"), ("linux-6.12", "1"), ("linux-6.1", "4")] {
-        let total = |load: &str, key: &str| {
-            let report = json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load, "--json"]);
-            report["total"][key].as_f64().expect("a time")
-        };
-        let error = |key: &str| total("model.json", key) / total("jobs.json", key) - 1.0;
         // If each did what it had done, 3 to 4% of the waits would be missing, and 17% on four CPUs.
-        let (wait, span) = (error("wait_us"), error("span_us"));
+        let [wait, span] = errors(folder, "jobs.json", (kernel, machine), ["wait_us", "span_us"]);
         assert!(wait.abs() < 0.025, "{kernel} on {machine}: the waits are {:.1}% off", wait * 100.0);
         assert!(span.abs() < 0.01, "{kernel} on {machine}: the run is {:.1}% longer", span * 100.0);
     }

@@ -25,7 +25,7 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], add: impl Fn(&Step, &mut 
 
 /// The jobs that a task's phases are; `add` adds what an event does.
 pub(super) fn jobs(task: &TaskDef, add: impl Fn(&Step, &mut Vec<Op>)) -> JobList {
-    let mut list = JobList { name: task.name.clone(), ..JobList::default() };
+    let mut list = JobList::default();
     let mut end = 0_u64;
     for phase in &task.phases {
         let mut job = Vec::new();

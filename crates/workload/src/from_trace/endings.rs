@@ -11,7 +11,7 @@
 use super::emit::{Voice, on_and_on, phases};
 use super::joins::FAREWELL;
 use super::life::{Begin, Place, Task};
-use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, last_rounds, rounds_in_turn, stretches};
+use super::sequence::{ANSWER, QUEUE, TaskIx, Token, last_rounds, rounds_in_turn, slept, stretches};
 use super::track::Track;
 use crate::Phase;
 use schedlab_base::{Nanos, Tid};
@@ -63,9 +63,7 @@ fn alone(token: Token) -> Option<Token> {
     match token {
         // What a task asks in these rounds is answered in others.
         Token::Block { waker: QUEUE | ANSWER, .. } => Some(token),
-        Token::Block { length, .. } if length < SLEEP => None,
-        Token::Block { length, .. } => Some(Token::Block { length, waker: NOBODY }),
-        other => Some(other),
+        other => slept(other, SLEEP),
     }
 }
 

@@ -178,6 +178,11 @@ impl Task {
         }
     }
 
+    /// When it ended, in a trace that did at `end`.
+    pub fn ended(&self, end: Nanos) -> Nanos {
+        self.ending.map_or(end, |ending| ending.at)
+    }
+
     /// A sleep that no task ended is over.
     pub fn slept(&mut self, length: Nanos, woken: Nanos) {
         if length >= Nap::LEAST {

@@ -43,7 +43,7 @@ impl Pace {
         pace
     }
 
-    /// How many messages a task can send to another one in so much of its work, at most.
+    /// The most messages that a task can send to another one while it does so much work.
     pub fn most(&self, sender: TaskIx, to: TaskIx, work: Nanos) -> u64 {
         match self.shown.get(&(sender, to)) {
             _ if self.folded[sender as usize] => u64::MAX,
@@ -55,7 +55,7 @@ impl Pace {
     }
 }
 
-/// How far a task was in its work when it woke others, by whom it woke.
+/// For each task that this one woke: how much work it had done by then, each time.
 fn times(list: &[Token]) -> HashMap<TaskIx, Vec<Nanos>> {
     let mut times: HashMap<TaskIx, Vec<Nanos>> = HashMap::new();
     let mut work: Nanos = 0;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(shown(&times(&job(0).repeat(40))[&1]), Shown::Between(0));
         let pace = Pace { shown: HashMap::from([((0, 1), Shown::Between(1_002))]), folded: vec![false, true] };
         assert_eq!([500, 1_002, 10_000].map(|work| pace.most(0, 1, work)), [1, 2, 10]);
-        // Whom it never woke, and a task of which nothing is known any more.
+        // A task that it never woke; and one of which nothing is known any more.
         assert_eq!((pace.most(0, 2, 10_000), pace.most(1, 0, 10_000)), (0, u64::MAX));
     }
 }

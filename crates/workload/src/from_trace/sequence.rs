@@ -139,6 +139,15 @@ pub(super) fn push(list: &mut Vec<Token>, token: Token) {
     }
 }
 
+/// A wait for others becomes a sleep of that length; none if it is shorter than this.
+pub(super) fn slept(token: Token, least: Nanos) -> Option<Token> {
+    match token {
+        Token::Block { length, .. } if length < least => None,
+        Token::Block { length, .. } => Some(Token::Block { length, waker: NOBODY }),
+        other => Some(other),
+    }
+}
+
 /// One stretch of a sequence: `times` rounds of `body`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch<'a> {

@@ -57,10 +57,7 @@ pub(super) fn never_sleep(sequences: &[&[Token]], servers: &[TaskIx], clients: &
 /// Whether the servers, in a window, were awake for no longer than questions were open, of which each client has one at
 /// a time.
 pub(super) fn had_questions(tasks: &[Task], window: (Nanos, Nanos), servers: &[TaskIx], clients: &[TaskIx]) -> bool {
-    let alive = |task: &Task| {
-        let end = task.ending.map_or(window.1, |ending| ending.at);
-        end.saturating_sub(task.began(window.0))
-    };
+    let alive = |task: &Task| task.ended(window.1).saturating_sub(task.began(window.0));
     let asleep = |token: &Token| if let Token::Block { length, .. } = token { *length } else { 0 };
     let awake = |server: &TaskIx| {
         let task = &tasks[*server as usize];

@@ -14,8 +14,8 @@
 //! that takes much longer than others may have been several, and is cut. What a worker did before its first result and
 //! after its last one remains its own.
 //!
-//! Workers that take jobs from one place wait for each other there, and now and then for a job. Who wakes whom is
-//! chance, and nothing that another scheduler would keep to: these waits become sleeps of their lengths.
+//! Workers that take jobs from one place wait for each other there, and now and then for a job. Which of them has to
+//! wait is chance, and would be another one on another scheduler: these waits become sleeps of their lengths.
 //!
 //! The replay cannot deadlock by that: a job waits for nobody, or for a queue whose messages come whatever its tasks
 //! do.
@@ -23,7 +23,7 @@
 use super::emit::{Synced, Voice, jobs as jobs_of, phases};
 use super::endings::{Ending, Endings};
 use super::life::{Begin, Task};
-use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, is_folded, total_run, unfolded};
+use super::sequence::{ANSWER, NOBODY, QUEUE, TaskIx, Token, is_folded, slept, total_run, unfolded};
 use super::services::Services;
 use super::track::Track;
 use crate::{Phase, TaskDef};
@@ -59,9 +59,10 @@ const PERCENT_UNEQUAL: u64 = 2;
 const PART_OF_MOST: u64 = 4;
 const PART_OF_WORKER: u64 = 10;
 
-/// Workers, in ascending order, and whom they tell of each job.
+/// Workers, and the task that they tell of each job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Team {
+    /// In ascending order.
     pub workers: Vec<TaskIx>,
     collector: TaskIx,
     /// They are a part of a pool, and wait for jobs.
@@ -167,14 +168,15 @@ fn told(list: &[Token]) -> BTreeMap<TaskIx, usize> {
 
 impl Team {
     /// What a worker does before its first result, its jobs, and what it does after the last one. The work that follows
-    /// the last result is of jobs of which no result shows.
+    /// the last result is of jobs of which no result shows. None if it did something in between that only it can do.
     fn parts<'a>(&self, list: &'a [Token]) -> Option<[&'a [Token]; 3]> {
         let tells = |token: &Token| *token == Token::Post(self.collector);
         // What it tells its parent as it ends is no result.
         let end = list.iter().position(|token| matches!(token, Token::End(_))).unwrap_or(list.len());
         let (first, last) = (list[..end].iter().position(tells)?, list[..end].iter().rposition(tells)?);
         let last = last + usize::from(matches!(list.get(last + 1), Some(Token::Run(_))));
-        Some([&list[..=first], &list[first + 1..=last], &list[last + 1..]])
+        let (before, [jobs, after]) = (&list[..=first], [&list[first + 1..=last], &list[last + 1..]]);
+        jobs.iter().all(is_of_a_job).then_some([before, jobs, after])
     }
 
     fn jobs<'a>(&self, list: &'a [Token]) -> impl Iterator<Item = &'a [Token]> {
@@ -198,15 +200,11 @@ impl Team {
                     _ => {}
                 }
             }
-            if !middle.iter().all(is_of_a_job) {
-                return false;
-            }
             let time = |token: &Token| match token {
                 Token::Run(length) | Token::Block { length, .. } => *length,
                 _ => 0,
             };
-            let ended = task.ending.map_or(window.1, |ending| ending.at);
-            let end = ended.saturating_sub(rest.iter().map(time).fold(0, Nanos::saturating_add));
+            let end = task.ended(window.1).saturating_sub(rest.iter().map(time).fold(0, Nanos::saturating_add));
             works.push(total_run(middle));
             ends.push(end);
             spans.push(end.saturating_sub(task.began(window.0)));
@@ -239,10 +237,8 @@ impl Team {
             return None;
         }
         let parts: Vec<[&[Token]; 3]> = lists.iter().map(|list| self.parts(list)).collect::<Option<_>>()?;
-        if !parts.iter().all(|[_, middle, _]| middle.iter().all(is_of_a_job)) {
-            return None;
-        }
-        let alone = |token: &Token| if awaits { Some(*token) } else { slept(*token) };
+        // A wait of no time was none: a message was there.
+        let alone = |token: &Token| if awaits { Some(*token) } else { slept(*token, 1) };
         let jobs = in_order(parts.iter().map(|[_, middle, _]| self.jobs(middle)), alone);
         let first = self.workers[0];
         let written: Vec<Vec<Token>> =
@@ -324,15 +320,6 @@ impl Jobs {
     }
 }
 
-/// A wait for another task becomes a sleep of that length. One of no time was none: a message was there.
-fn slept(token: Token) -> Option<Token> {
-    match token {
-        Token::Block { length: 0, .. } => None,
-        Token::Block { length, .. } => Some(Token::Block { length, waker: NOBODY }),
-        other => Some(other),
-    }
-}
-
 /// Whether any worker could do that.
 fn is_of_a_job(token: &Token) -> bool {
     match token {
@@ -350,7 +337,7 @@ mod tests {
 
     fn jobs(workers: &[&[Token]]) -> Vec<Vec<Token>> {
         let results = workers.iter().map(|list| list.split_inclusive(|token| *token == TOLD));
-        in_order(results, |token| slept(*token))
+        in_order(results, |token| slept(*token, 1))
     }
 
     #[test]

@@ -30,6 +30,14 @@ pub(super) fn error(task: &TaskDef, phase: &Phase, step: &Step, what: String) ->
     Error::input(what).line(step.line).key(path_of(task, phase, &step.key))
 }
 
+/// The error with the name that may be meant in place of one that no task has.
+pub(super) fn no_task(error: Error, workload: &Workload, name: &str) -> Error {
+    match nearest(name, workload.tasks.iter().map(|task| task.name.as_str())) {
+        Some(near) => error.mend(format!("did you mean \"{near}\"?")),
+        None => error.mend("name a key of \"tasks\""),
+    }
+}
+
 /// Checks that every forked task exists, and remarks on templates that are never forked, nor jobs.
 fn forks(workload: &Workload, steps: &[Placed], jobs: &HashSet<&str>, remarks: &mut Remarks) -> Result<()> {
     let names: HashSet<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
@@ -39,10 +47,7 @@ fn forks(workload: &Workload, steps: &[Placed], jobs: &HashSet<&str>, remarks: &
         forked.insert(child.as_str());
         if !names.contains(child.as_str()) {
             let error = error(task, phase, step, format!("there is no task \"{child}\" to fork"));
-            return Err(match nearest(child, workload.tasks.iter().map(|t| t.name.as_str())) {
-                Some(near) => error.mend(format!("did you mean \"{near}\"?")),
-                None => error.mend("name a key of \"tasks\""),
-            });
+            return Err(no_task(error, workload, child));
         }
     }
     for task in workload.tasks.iter().filter(|task| task.instances == 0 && !forked.contains(task.name.as_str())) {

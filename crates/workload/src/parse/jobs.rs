@@ -1,29 +1,32 @@
 //! Checks of `x-jobs`: the task whose phases others share out.
 
-use super::check::{Placed, error};
+use super::check::{Placed, error, no_task};
 use crate::{Action, Props, TaskDef, Workload};
-use schedlab_base::{Error, Result, nearest};
-use std::collections::{HashMap, HashSet};
+use schedlab_base::{Computing, Error, Result};
+use std::collections::HashSet;
 
 /// Checks that jobs exist, and that nothing is asked of them that only a task of its own can do. Returns the names of
 /// the tasks whose phases are jobs.
 pub(super) fn check<'w>(workload: &'w Workload, steps: &[Placed<'w>]) -> Result<HashSet<&'w str>> {
-    let tasks: HashMap<&str, &TaskDef> = workload.tasks.iter().map(|task| (task.name.as_str(), task)).collect();
     let mut lists = HashSet::new();
     for &(task, phase, step) in steps {
         let Action::Jobs(name) = &step.what else { continue };
-        let Some(&list) = tasks.get(name.as_str()) else {
+        if lists.contains(name.as_str()) {
+            continue;
+        }
+        let Some(list) = workload.tasks.iter().find(|task| task.name == *name) else {
             let error = error(task, phase, step, format!("there is no task \"{name}\" whose phases would be jobs"));
-            return Err(match nearest(name, tasks.keys().copied()) {
-                Some(near) => error.mend(format!("did you mean \"{near}\"?")),
-                None => error.mend("name a key of \"tasks\""),
-            });
+            return Err(no_task(error, workload, name));
         };
         if list.instances > 0 {
             let what = format!("the phases of \"{name}\" are jobs, but it starts as a task of its own");
             return Err(error(task, phase, step, what).mend(format!("give \"{name}\" \"instance\": 0")));
         }
+        plain(list)?;
         lists.insert(list.name.as_str());
+    }
+    if lists.is_empty() {
+        return Ok(lists);
     }
     for &(task, phase, step) in steps {
         match &step.what {
@@ -43,15 +46,16 @@ pub(super) fn check<'w>(workload: &'w Workload, steps: &[Placed<'w>]) -> Result<
             _ => {}
         }
     }
-    workload.tasks.iter().filter(|task| lists.contains(task.name.as_str())).try_for_each(plain)?;
     Ok(lists)
 }
 
 /// Refuses jobs with properties of a task: whoever takes one does it as what it is.
 fn plain(list: &TaskDef) -> Result<()> {
-    let TaskDef { name, instances, loops, phases, .. } = list.clone();
-    let bare = TaskDef { name, instances, loops, phases, ..TaskDef::default() } == *list;
-    if bare && list.phases.iter().all(|phase| phase.props == Props::default()) {
+    let TaskDef { name: _, instances: _, loops: _, phases, props, .. } = list;
+    let TaskDef { delay, stagger, user, session, cpu, averages, lifetime, computing, .. } = list;
+    let nowhere = user.is_none() && session.is_none() && cpu.is_none() && averages.is_none() && lifetime.is_none();
+    let bare = nowhere && (*delay, *stagger) == (0, 0) && *computing == Computing::default();
+    if bare && phases.iter().map(|phase| &phase.props).chain([props]).all(|props| *props == Props::default()) {
         return Ok(());
     }
     let what = "its phases are jobs (x-jobs), which whoever takes them does as the task that it is: only \"loop\" and \

@@ -10,12 +10,7 @@ fn shared_out(jobs: Vec<(Vec<Op>, u64)>, total: u64, tasks: Vec<TaskSpec>) -> Ac
         *end += times;
         Some(*end)
     });
-    let list = JobList {
-        name: "jobs".into(),
-        ends: ends.collect(),
-        jobs: jobs.into_iter().map(|(job, _)| job).collect(),
-        total,
-    };
+    let list = JobList { ends: ends.collect(), jobs: jobs.into_iter().map(|(job, _)| job).collect(), total };
     let load = Load { tasks, sems: vec!["go".into()], jobs: vec![list], ..Load::default() };
     simulate("linux-6.12", &bare("2"), &load, &[], 1000 * MS)
 }

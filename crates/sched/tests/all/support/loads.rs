@@ -39,7 +39,7 @@ pub fn loads() -> impl Strategy<Value = Load> {
             }
             let jobs =
                 vec![vec![Op::Run(exactly(400_000)), Op::Sleep(exactly(900_000))], vec![Op::Run(exactly(3 * MS))]];
-            load.jobs.push(JobList { name: "jobs".into(), jobs, ends: vec![3, 5], total: 40 });
+            load.jobs.push(JobList { jobs, ends: vec![3, 5], total: 40 });
             let worker = |n| once(&format!("worker-{n}"), vec![Op::Jobs(0), Op::Run(exactly(MS))]);
             load.tasks.extend((0..2).map(worker));
             load.tasks.push(TaskSpec {
