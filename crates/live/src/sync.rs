@@ -32,9 +32,13 @@ fn spin(done: impl Fn() -> bool, mut between: impl FnMut() -> bool) {
 
 /// Takes a mutex; sleeps while another task holds it.
 pub(crate) fn lock(mutex: &AtomicU32) {
-    if mutex.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-        return;
+    if mutex.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        lock_wanted(mutex);
     }
+}
+
+/// The same where others may wait for it, as it is behind a condition.
+pub(crate) fn lock_wanted(mutex: &AtomicU32) {
     while mutex.swap(WANTED, Ordering::Acquire) != FREE {
         sys::futex_wait(mutex, WANTED, None);
     }

@@ -17,7 +17,7 @@ use schedlab_sim::program::{Amount, Op, Setting, TaskSpec};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How much a task computes, in ns of CPU time, until it looks whether its life is over.
 const PIECE: Nanos = 1_000_000;
@@ -36,6 +36,8 @@ pub(crate) struct Task {
     started: Nanos,
     /// When it is killed; never if that is the largest time.
     dies_at: Nanos,
+    /// The mutexes that it holds.
+    held: Vec<u32>,
     /// The next expiry of each of its own timers, by the timer's number.
     timers: Vec<(u32, Nanos)>,
     /// The questions that it took and has not answered: at which semaphore, and the slot of who asked.
@@ -68,6 +70,7 @@ impl Task {
             rng: Rng::new(world.options.seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             started: 0,
             dies_at: Nanos::MAX,
+            held: Vec::with_capacity(8),
             timers: Vec::with_capacity(world.load().timers.len()),
             questions: VecDeque::new(),
             memories: Vec::new(),
@@ -181,6 +184,7 @@ impl Task {
                         self.take_question(*s);
                     }
                 }
+                Op::Unlock(m) if killed && !self.held.contains(m) => {}
                 op if killed && !op.serves_others() => {}
                 op => self.execute(op),
             }
@@ -214,13 +218,13 @@ impl Task {
             Op::Sleep(amount) => self.sleep(amount),
             Op::Timeout(length) => sys::sleep_until(sys::tick_after(length)),
             Op::Timer { timer, period, absolute } => self.timer(timer, period, absolute),
-            Op::Lock(m) => self.lock(m),
+            Op::Lock(m) => self.lock(m, sync::lock),
             Op::Unlock(m) => self.unlock(m),
             Op::SpinLock(m) => sync::spin_lock(&region.mutexes()[m as usize], || self.worker.check_over()),
             Op::SpinUnlock(m) => sync::unlock(&region.mutexes()[m as usize]),
             Op::Wait { cond, mutex } => {
                 sync::wait(&region.conds()[cond as usize], || self.unlock(mutex));
-                self.lock(mutex);
+                self.lock(mutex, sync::lock_wanted);
             }
             Op::Signal(c) => sync::signal(&region.conds()[c as usize], 1),
             Op::Broadcast(c) => sync::signal(&region.conds()[c as usize], u32::MAX),
@@ -380,12 +384,14 @@ impl Task {
         }
     }
 
-    fn lock(&self, mutex: u32) {
+    fn lock(&mut self, mutex: u32, take: fn(&AtomicU32)) {
+        self.held.push(mutex);
         let word = &self.world.region.mutexes()[mutex as usize];
-        if self.world.options.priority_inheritance { sync::lock_pi(word, self.tid) } else { sync::lock(word) }
+        if self.world.options.priority_inheritance { sync::lock_pi(word, self.tid) } else { take(word) }
     }
 
-    fn unlock(&self, mutex: u32) {
+    fn unlock(&mut self, mutex: u32) {
+        self.held.retain(|held| *held != mutex);
         let word = &self.world.region.mutexes()[mutex as usize];
         if self.world.options.priority_inheritance { sync::unlock_pi(word, self.tid) } else { sync::unlock(word) }
     }

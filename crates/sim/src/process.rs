@@ -113,6 +113,8 @@ pub(crate) struct Process<'a> {
     pub wait: Wait,
     /// Inside `Wait`: the condition has been signalled, and the mutex must still be taken again.
     pub relock: bool,
+    /// It has waited for the mutex that it is to lock, or at a condition: it counts on others to wait for it too.
+    pub waited: bool,
     /// Inside `Exec`: a CPU has been chosen.
     pub execs: bool,
     /// It was killed, and ends when it gets a CPU.
@@ -139,6 +141,7 @@ impl<'a> Process<'a> {
             left: 0,
             wait: Wait::Nothing,
             relock: false,
+            waited: false,
             execs: false,
             killed: false,
             in_job: false,

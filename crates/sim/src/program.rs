@@ -87,12 +87,19 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether a task that was killed does it all the same ([`TaskSpec::lifetime`]): others may wait for it.
+    /// Whether a task that was killed does it all the same ([`TaskSpec::lifetime`]): others may wait for it. It unlocks
+    /// what it holds alone.
     #[must_use]
     pub fn serves_others(&self) -> bool {
         matches!(
             self,
-            Self::SemPost(_) | Self::Ask(_) | Self::Answer(_) | Self::Resume(_) | Self::Synced(_) | Self::Fork(_)
+            Self::SemPost(_)
+                | Self::Unlock(_)
+                | Self::Ask(_)
+                | Self::Answer(_)
+                | Self::Resume(_)
+                | Self::Synced(_)
+                | Self::Fork(_)
         )
     }
 }

@@ -2,7 +2,8 @@
 //! timers.
 //!
 //! This module only does the bookkeeping; the engine wakes and blocks tasks. Waiters are woken in the order in which
-//! they came. A mutex is not handed over: as with futexes, a woken task tries again and may find the mutex taken.
+//! they came. A mutex is not handed over: as with glibc's, a woken task tries again and may find the mutex taken. Who took
+//! it meanwhile without having waited does not know of those who wait, and wakes nobody when it is done.
 
 use crate::process::Wait;
 use crate::program::Load;
@@ -13,6 +14,8 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct Mutex {
     pub owner: Option<TaskId>,
+    /// Its holder has to wake a waiter.
+    pub wanted: bool,
     pub waiters: VecDeque<TaskId>,
     /// Tasks that burn CPU time until it is free.
     pub spinners: VecDeque<TaskId>,
@@ -63,10 +66,11 @@ impl Resources {
         }
     }
 
-    /// The task does not wait for a semaphore or to be resumed any more.
+    /// The task does not wait for a semaphore, a mutex or to be resumed any more.
     pub fn forget(&mut self, wait: Wait, p: TaskId) {
         match wait {
             Wait::Sem(s) => self.sems[s as usize].waiters.retain(|q| *q != p),
+            Wait::Mutex(m) => self.mutexes[m as usize].waiters.retain(|q| *q != p),
             Wait::Resume(s) => self.suspensions[s as usize].retain(|q| *q != p),
             _ => {}
         }

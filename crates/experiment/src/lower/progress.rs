@@ -26,8 +26,7 @@ fn check_lifetime(task: &TaskDef) -> Result<()> {
     let needed = |what: &Action| {
         matches!(
             what,
-            Action::Lock(_)
-                | Action::SpinLock(_)
+            Action::SpinLock(_)
                 | Action::Wait { .. }
                 | Action::Sync { .. }
                 | Action::Barrier(_)
@@ -40,9 +39,9 @@ fn check_lifetime(task: &TaskDef) -> Result<()> {
     match steps.find(|(_, step)| needed(&step.what)) {
         None => Ok(()),
         Some((phase, step)) => {
-            let what = "a task with x-lifetime cannot wait for locks, conditions and barriers, or do x-jobs: others \
-                        would wait for it in vain when it is killed";
-            Err(at(what, task, phase, Some(step)).mend("use semaphores, or leave x-lifetime out"))
+            let what = "a task with x-lifetime cannot spin for locks, wait at conditions and barriers, or do x-jobs: \
+                        others would wait for it in vain when it is killed";
+            Err(at(what, task, phase, Some(step)).mend("use locks and semaphores, or leave x-lifetime out"))
         }
     }
 }

@@ -213,12 +213,13 @@ fn loops_in_which_no_time_passes_are_refused() {
 
 #[test]
 fn a_task_that_may_be_killed_holds_nothing_that_others_need() {
-    for event in [r#""lock": "m", "unlock": "m""#, r#""barrier": "b""#, r#""x-spin-lock": "m""#] {
+    for event in [r#""lock": "m", "wait": {"ref": "c", "mutex": "m"}"#, r#""barrier": "b""#, r#""x-spin-lock": "m""#] {
         let message =
             refused(&format!("{{\"tasks\": {{\"t\": {{\"instance\": 2, \"x-lifetime\": 9, \"run\": 1, {event}}}}}}}"));
         assert!(message.contains("tasks.t.") && message.contains("in vain when it is killed"), "{event}: {message}");
     }
-    let load = lowered(r#"{"tasks": {"t": {"x-lifetime": 9000, "run": 1, "sem_post": "s"}}}"#);
+    let load =
+        lowered(r#"{"tasks": {"t": {"x-lifetime": 9000, "lock": "m", "run": 1, "unlock": "m", "sem_post": "s"}}}"#);
     assert_eq!(load.tasks[0].lifetime, Some(9_000_000));
 }
 

@@ -27,6 +27,7 @@ mod lifetimes;
 mod linux_5;
 mod linux_6_18;
 mod mlfq;
+mod mutexes;
 mod numa;
 mod o1;
 mod o1_releases;

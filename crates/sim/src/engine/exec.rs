@@ -299,12 +299,13 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(how) = self.inheritance.filter(|_| !spin) {
             return self.lock_lending(how, p, m);
         }
+        let process = &mut self.processes[p as usize];
         let mutex = &mut self.resources.mutexes[m as usize];
+        mutex.wanted |= std::mem::take(&mut process.waited) || mutex.owner.is_some();
         if mutex.owner.is_none() {
             mutex.owner = Some(p);
             return Did::Next;
         }
-        let process = &mut self.processes[p as usize];
         if spin {
             mutex.spinners.push_back(p);
             process.wait = Wait::SpinLock(m);
@@ -312,6 +313,7 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             mutex.waiters.push_back(p);
             process.wait = Wait::Mutex(m);
+            process.waited = true;
         }
         Did::Retry
     }
@@ -327,7 +329,9 @@ impl<S: Scheduler> Engine<'_, S> {
             self.stop_spinning(q);
         } else if let Some(how) = self.inheritance {
             self.unlock_lending(how, p, m, owner);
-        } else if let Some(q) = mutex.waiters.pop_front() {
+        } else if std::mem::take(&mut mutex.wanted)
+            && let Some(q) = mutex.waiters.pop_front()
+        {
             self.wake(q, Some(p));
         }
     }
@@ -366,7 +370,8 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.unlock(p, mutex);
         self.resources.conds[cond as usize].push_back(p);
-        self.processes[p as usize].relock = true;
+        let process = &mut self.processes[p as usize];
+        (process.relock, process.waited) = (true, true);
         self.wait_for(p, Wait::Cond(cond))
     }
 

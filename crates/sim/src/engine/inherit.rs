@@ -86,7 +86,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Adjusts what a holder is lent, and then the holders for which it waits in turn (`rt_mutex_adjust_prio_chain`).
-    fn lend_along(&mut self, how: Inheritance, holder: TaskId) {
+    pub(super) fn lend_along(&mut self, how: Inheritance, holder: TaskId) {
         let mut at = Some(holder);
         for _ in 0..DEEPEST {
             let Some(p) = at else { return };

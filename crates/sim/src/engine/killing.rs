@@ -35,7 +35,13 @@ impl<S: Scheduler> Engine<'_, S> {
         match self.cx.task(p).state {
             State::Dead => {}
             State::Sleeping { .. } => {
-                self.resources.forget(process.wait, p);
+                let wait = process.wait;
+                self.resources.forget(wait, p);
+                if let (Wait::Mutex(m), Some(how)) = (wait, self.inheritance)
+                    && let Some(owner) = self.resources.mutexes[m as usize].owner
+                {
+                    self.lend_along(how, owner);
+                }
                 self.wake(p, None);
             }
             State::Runnable => {
@@ -50,15 +56,20 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Ends a task that was killed, when it has its CPU. It does nothing of what its program still says, but that it
-    /// posts semaphores, answers what has been asked, resumes others, and forks children that are killed as well.
+    /// posts semaphores, unlocks what it holds, answers what has been asked, resumes others, and forks children that are
+    /// killed as well.
     pub(super) fn wind_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         self.cx.emit(cpu, Payload::Killed { tid: tid(p), signal: SIGKILL });
+        if let Some(Op::Lock(m)) = self.processes[p as usize].fetch_last() {
+            self.leaves_it_to_others(p, *m);
+        }
         while let Some(op) = self.processes[p as usize].fetch_last() {
             self.processes[p as usize].pc += 1;
             let born = self.cx.nr_tasks();
             match op {
                 // What it would have been asked there is answered. A mere post is left to others.
                 Op::SemWait(s) if self.has_questions(*s) => _ = self.take_post(p, *s),
+                Op::Unlock(m) if self.resources.mutexes[*m as usize].owner != Some(p) => {}
                 op if op.serves_others() => _ = self.execute(cpu, p, op)?,
                 _ => {}
             }
@@ -66,5 +77,19 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.exit(cpu, p);
         Ok(())
+    }
+
+    /// A task that was woken to take a mutex does not take it: the next one may.
+    fn leaves_it_to_others(&mut self, p: TaskId, m: u32) {
+        let mutex = &mut self.resources.mutexes[m as usize];
+        mutex.waiters.retain(|q| *q != p);
+        mutex.wanted = mutex.owner.is_some();
+        let first = mutex.waiters.front().copied().filter(|_| mutex.owner.is_none());
+        if let Some(first) = first.filter(|q| self.processes[*q as usize].wait == Wait::Mutex(m)) {
+            if self.inheritance.is_none() {
+                mutex.waiters.pop_front();
+            }
+            self.wake(first, Some(p));
+        }
     }
 }

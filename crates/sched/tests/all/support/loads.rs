@@ -128,11 +128,12 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     })
 }
 
-/// Like [`loads`], with tasks of all policies that take mutexes, one within the other, and lend each other priorities.
+/// Like [`loads`], with tasks of all policies that take mutexes, one within the other, and lend each other priorities or
+/// not. Some are killed.
 pub fn loads_with_mutexes() -> impl Strategy<Value = Load> {
     let policy = prop_oneof![Just(Policy::Other), Just(Policy::Rr), Just(Policy::Fifo), Just(Policy::Deadline)];
     let task = (policy, 1u8..100, (0u32..3, 0u32..3), 20_000u64..4 * MS, 20_000u64..20 * MS, any::<bool>());
-    (loads(), proptest::collection::vec(task, 2..7)).prop_map(|(mut load, tasks)| {
+    (loads(), proptest::collection::vec(task, 2..7), any::<bool>()).prop_map(|(mut load, tasks, inherits)| {
         let there = load.settings.len() as u32;
         for (i, (policy, priority, (outer, inner), run, sleep, changes)) in tasks.into_iter().enumerate() {
             let run = Op::Run(exactly(run));
@@ -149,11 +150,12 @@ pub fn loads_with_mutexes() -> impl Strategy<Value = Load> {
             spec.initial.rt_priority = matches!(policy, Policy::Fifo | Policy::Rr).then_some(priority);
             let period = (u64::from(priority) + 10) * MS;
             spec.initial.dl = (policy == Policy::Deadline).then_some((period / 20, period, period));
+            spec.lifetime = (i % 3 == 1).then_some((i as u64 + 1) * 19 * MS);
             load.tasks.push(spec);
         }
         load.settings.push(Setting { policy: Some(Policy::Fifo), rt_priority: Some(40), ..Setting::default() });
         load.settings.push(Setting { policy: Some(Policy::Other), rt_priority: Some(0), ..Setting::default() });
-        Load { inherits: true, mutexes: (0..3).map(|m| format!("m{m}")).collect(), ..load }
+        Load { inherits, mutexes: (0..3).map(|m| format!("m{m}")).collect(), ..load }
     })
 }
 
