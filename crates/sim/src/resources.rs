@@ -2,8 +2,8 @@
 //! timers.
 //!
 //! This module only does the bookkeeping; the engine wakes and blocks tasks. Waiters are woken in the order in which
-//! they came. A mutex is not handed over: as with glibc's, a woken task tries again and may find the mutex taken. Who took
-//! it meanwhile without having waited does not know of those who wait, and wakes nobody when it is done.
+//! they came. A mutex is not handed over: as with glibc's, a woken task tries again and may find the mutex taken. Who
+//! took it meanwhile without having waited does not know of those who wait, and wakes nobody when it is done.
 
 use crate::process::Wait;
 use crate::program::Load;

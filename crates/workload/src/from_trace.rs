@@ -25,11 +25,14 @@ mod cores;
 mod costs;
 mod emit;
 mod endings;
+mod going_on;
 mod groups;
 mod habits;
+mod handoffs;
 mod identity;
 mod joins;
 mod life;
+mod locks;
 mod messages;
 mod names;
 mod pace;
@@ -37,6 +40,7 @@ mod past;
 mod pools;
 mod report;
 mod rounds;
+mod sections;
 mod sequence;
 mod services;
 mod serving;
@@ -63,6 +67,7 @@ use costs::CostsSeen;
 use groups::Groups;
 use joins::Joins;
 use life::Task;
+use locks::Locks;
 use pace::Pace;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
@@ -204,14 +209,17 @@ impl ModelBuilder {
         let window = self.replay.observer.0.bounds();
         let mut services = Services::find(&self.track().tasks, &kept, window, alike);
         let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task).to_owned());
-        self.add_unseen(causes, &joins, &mut services, options.most_events);
-        pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some()));
+        let busy = |task| services.has(task) || teams.iter().any(|team| team.workers.contains(&task));
+        let causal = |waker, task| causes.hold(self.track(), waker, task);
+        let mut locks = Locks::find(self.track(), causal, |task| comm(&task), |task| !busy(task));
+        self.add_unseen(causes, &joins, (&mut services, &mut locks), options.most_events);
+        pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some() || locks.has(*task)));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);
         let tasks = &mut self.replay.observer.0.inner.tasks;
         let share = |team: &Team| team.share(tasks, &shared, options.most_events / 2);
         let jobs: Vec<Jobs> = teams.iter().filter_map(share).collect();
-        let workload = self.write(&kept, &shared, (&services, &jobs), options, window, &mut report);
+        let workload = self.write(&kept, &shared, (&services, &jobs, &locks), options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
@@ -290,7 +298,13 @@ impl ModelBuilder {
 
     /// Adds the waits for children and the messages that no wake-up shows, and lets each server answer the client whose
     /// question it took. If there were too many events else, several messages are one, or there are none.
-    fn add_unseen(&mut self, mut causes: Causes<'_>, joins: &Joins, services: &mut Services, most_events: usize) {
+    fn add_unseen(
+        &mut self,
+        mut causes: Causes<'_>,
+        joins: &Joins,
+        (services, locks): (&mut Services, &mut Locks),
+        most_events: usize,
+    ) {
         let track = &mut self.replay.observer.0.inner;
         let pace = Pace::of(&track.tasks);
         track.fed.iter_mut().for_each(|fed| fed.bound(&pace));
@@ -298,7 +312,7 @@ impl ModelBuilder {
         let (kept, served) = (causes.kept, services.clone());
         let mut causal = |tasks: &Track, waker, task| {
             let plain = plain[waker as usize] && plain[task as usize];
-            plain && !served.joins(waker, task) && causes.hold(tasks, waker, task)
+            plain && !served.joins(waker, task) && !locks.joins(waker, task) && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
         let take = messages::take(&track.fed, &track.tasks);
@@ -324,7 +338,8 @@ impl ModelBuilder {
             let mut sequences: Vec<_> = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
             let lists: Vec<_> = sequences.iter().map(|list| &list[..]).collect();
             let written = services.written(&track.tasks, kept, &lists);
-            written.into_iter().for_each(|(task, list)| sequences[task as usize] = list);
+            let locked = locks.written(&lists);
+            written.into_iter().chain(locked).for_each(|(task, list)| sequences[task as usize] = list);
             sequences.iter_mut().for_each(|list| forget_wakers(list));
             let fits = |loosely: Coarseness| Some((loosely, loosely.fold_all(&sequences, most_events)?));
             if let Some((coarseness, sequences)) = self.coarseness.looser().find_map(fits) {
@@ -334,7 +349,7 @@ impl ModelBuilder {
             }
             tried = added;
         }
-        *services = Services::default();
+        (*services, *locks) = Default::default();
         track.tasks.iter_mut().for_each(|task| forget_wakers(&mut task.sequence));
     }
 }

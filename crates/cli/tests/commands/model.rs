@@ -386,6 +386,24 @@ fn workers_share_out_their_jobs_elsewhere_too() {
     }
 }
 
+/// Threads that share a mutex wait for whoever holds it: another one, and more or less often, under another scheduler
+/// and on another machine.
+#[test]
+fn threads_wait_for_whoever_holds_a_mutex_elsewhere_too() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    let report = modelled(folder, "mutex.json", include_str!("../../../../workloads/mutex.json"));
+    assert_eq!(report["report"]["lockers"], 6);
+    assert!(report["report"]["remarks"].to_string().contains("and 5 more share a mutex"), "{report}");
+    let elsewhere =
+        [("linux-6.12", "2"), ("linux-6.1", "2"), ("linux-2.6.32", "2"), ("linux-6.12", "1"), ("linux-6.12", "4")];
+    for (kernel, machine) in elsewhere {
+        // If each waited for the one that had woken it, 22 to 44% of the waits would be missing.
+        let [wait] = errors(folder, "mutex.json", (kernel, machine), ["wait_us"]);
+        assert!(wait.abs() < 0.1, "{kernel} on {machine}: the waits are {:.1}% off", wait * 100.0);
+    }
+}
+
 /// A driver that keeps at most three children alive. Often one ends while the driver is awake.
 const DRIVER: &str = r#"{
     "tasks": {

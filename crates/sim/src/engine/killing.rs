@@ -56,8 +56,8 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Ends a task that was killed, when it has its CPU. It does nothing of what its program still says, but that it
-    /// posts semaphores, unlocks what it holds, answers what has been asked, resumes others, and forks children that are
-    /// killed as well.
+    /// posts semaphores, unlocks what it holds, answers what has been asked, resumes others, and forks children that
+    /// are killed as well.
     pub(super) fn wind_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         self.cx.emit(cpu, Payload::Killed { tid: tid(p), signal: SIGKILL });
         if let Some(Op::Lock(m)) = self.processes[p as usize].fetch_last() {

@@ -51,6 +51,11 @@ pub(super) fn jobs(keys: &[String], worker: TaskIx) -> String {
     format!("jobs-{}", keys[worker as usize])
 }
 
+/// The mutex whose first member is this task.
+fn mutex(keys: &[String], member: TaskIx) -> String {
+    format!("lock-{}", keys[member as usize])
+}
+
 /// What wakes others as a pipe or a socket does.
 #[derive(Debug, Default)]
 pub(super) struct Synced {
@@ -258,6 +263,8 @@ impl Writer<'_> {
             Token::Post(sleeper) => Action::SemPost(semaphore(sleeper)),
             Token::Ask(server) => Action::Ask(queue(self.voice.keys, server)),
             Token::Answer => Action::Answer(queue(self.voice.keys, self.voice.queue?)),
+            Token::Lock(name) => Action::Lock(mutex(self.voice.keys, name)),
+            Token::Unlock(name) => Action::Unlock(mutex(self.voice.keys, name)),
             Token::Jobs(worker) => Action::Jobs(jobs(self.voice.keys, worker)),
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::End(parent) => Action::SemPost(self.ends(parent)),

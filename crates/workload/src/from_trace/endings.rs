@@ -9,9 +9,10 @@
 //!   for at least half of its life. So benchmarks stop their threads.
 
 use super::emit::{Voice, on_and_on, phases};
+use super::going_on::{last_rounds, locks, rounds_in_turn};
 use super::joins::FAREWELL;
 use super::life::{Begin, Place, Task};
-use super::sequence::{ANSWER, QUEUE, TaskIx, Token, last_rounds, rounds_in_turn, slept, stretches};
+use super::sequence::{ANSWER, QUEUE, TaskIx, Token, slept, stretches};
 use super::track::Track;
 use crate::Phase;
 use schedlab_base::{Nanos, Tid};
@@ -97,7 +98,7 @@ impl Ending {
         let (done, last) = self.split(list);
         let mut all = phases(done, voice);
         let asleep = if let [Token::Block { length, .. }, ..] = last { *length } else { 0 };
-        if self.amid_work {
+        if self.amid_work && !locks(done) {
             all.extend(on_and_on(&all, None, voice));
         } else if let Some(rounds) = rounds_in_turn(done, SLEEP, asleep) {
             let rounds: Vec<Token> = rounds.into_iter().filter_map(alone).collect();

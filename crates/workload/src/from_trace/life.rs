@@ -3,6 +3,7 @@
 use super::cause::Wakes;
 use super::endings::{Ending, Nap};
 use super::habits::Habit;
+use super::handoffs::Turn;
 use super::identity::Identity;
 use super::joins::Family;
 use super::past::Past;
@@ -79,6 +80,8 @@ pub(super) struct Task {
     pub work: Nanos,
     /// Its latest turn: the number of its stay on a CPU, among those of all tasks in the order in which they begin.
     pub turn: u64,
+    /// What it is at, as far as that tells of mutexes.
+    pub shown: Turn,
     pub wakes: Wakes,
     pub phases: Phases,
     pub receiver: Receiver,
@@ -133,6 +136,7 @@ impl Task {
             run: 0,
             work: 0,
             turn: 0,
+            shown: Turn::default(),
             wakes: Wakes::default(),
             phases: Phases::default(),
             receiver: Receiver::default(),

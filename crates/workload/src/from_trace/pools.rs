@@ -115,6 +115,8 @@ impl<'a> Play<'a> {
                 match token {
                     Token::Block { waker: NOBODY, .. } | Token::Run(_) | Token::Set(_) => {}
                     Token::Yield | Token::Exec | Token::Answer | Token::Jobs(_) | Token::Loop { .. } => {}
+                    // In a section, nobody waits for anything else.
+                    Token::Lock(_) | Token::Unlock(_) => {}
                     Token::Block { waker: QUEUE, .. } => break,
                     Token::Block { waker: ANSWER, .. } => {
                         if self.answers[ix as usize] == 0 {

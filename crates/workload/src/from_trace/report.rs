@@ -1,6 +1,7 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
 use super::life::Task;
+use super::locks::{Lock, Locks};
 use super::sequence::TaskIx;
 use super::services::Services;
 use super::teams::Jobs;
@@ -52,6 +53,8 @@ pub struct Report {
     pub servers: usize,
     /// Tasks that share out jobs: who is free takes the next one.
     pub workers: usize,
+    /// Tasks that share a mutex with others: who holds it is whom the others wait for.
+    pub lockers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
@@ -105,6 +108,17 @@ impl Report {
         let (who, number) = (named(workers, keys), jobs.len());
         self.remarks.push(format!("{who} share out {number} jobs: in the model, whoever is free takes the next one"));
         self.workers += workers.len();
+    }
+
+    /// Says which tasks share mutexes.
+    pub(super) fn locks(&mut self, locks: &Locks, keys: &[String]) {
+        for Lock { members, .. } in locks.all() {
+            self.remarks.push(format!(
+                "{} share a mutex: in the model they lock it, and wait for whoever holds it",
+                named(members, keys)
+            ));
+            self.lockers += members.len();
+        }
     }
 
     /// Says how many tasks were ended so.

@@ -21,10 +21,6 @@ pub(super) const ANSWER: TaskIx = TaskIx::MAX - 3;
 /// The longest cycle, in tokens, that is looked for.
 const LONGEST_CYCLE: usize = 64;
 
-/// Fewer rounds say nothing of what comes next, and more are not needed for it.
-const LEAST_ROUNDS: usize = 8;
-const MOST_ROUNDS: usize = 32;
-
 /// One thing that a task did. Inside a loop, times are totals over all its rounds, so that
 /// folding changes no sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +37,10 @@ pub(super) enum Token {
     Answer,
     /// Does jobs that the team shares out whose first worker is this one, until all are taken.
     Jobs(TaskIx),
+    /// Locked the mutex that has the name of this task.
+    Lock(TaskIx),
+    /// Unlocked it.
+    Unlock(TaskIx),
     /// Created this task.
     Fork(TaskIx),
     /// Ends, for which its parent, this one, may wait.
@@ -99,9 +99,10 @@ impl Tolerance {
                 let (kind, lengths) = (key(token) & !MOST_KEY, near(x));
                 Some(kind | *lengths.start().min(&MOST_KEY)..=kind | *lengths.end().min(&MOST_KEY))
             }
-            Token::Post(_) | Token::Ask(_) | Token::Answer | Token::Join | Token::Yield | Token::Exec => {
+            Token::Post(_) | Token::Ask(_) | Token::Answer | Token::Lock(_) | Token::Unlock(_) => {
                 Some(key(token)..=key(token))
             }
+            Token::Join | Token::Yield | Token::Exec => Some(key(token)..=key(token)),
             _ => None,
         }
     }
@@ -121,6 +122,8 @@ fn key(token: &Token) -> u64 {
         Token::Block { length, .. } => (1, length.min(MOST_KEY)),
         Token::Post(sleeper) => (2, sleeper.into()),
         Token::Ask(queue) => (2, 1 << 32 | u64::from(queue)),
+        Token::Lock(name) => (2, 2 << 32 | u64::from(name)),
+        Token::Unlock(name) => (2, 3 << 32 | u64::from(name)),
         Token::Answer => (3, 3),
         Token::Join => (3, 0),
         Token::Yield => (3, 1),
@@ -171,30 +174,8 @@ pub(super) fn stretches(list: &[Token]) -> impl Iterator<Item = Stretch<'_>> {
     })
 }
 
-/// The last rounds of work and sleep of a sequence, from a sleep on, without loops; none if there are few. A sleep has
-/// at least this length: one of no time is a message that was there before its receiver slept.
-pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
-    let is_block = |token: &&Token| matches!(token, Token::Block { length, .. } if *length >= least);
-    let (mut pieces, mut rounds) = (Vec::new(), 0);
-    for Stretch { times, body } in stretches(list).collect::<Vec<_>>().into_iter().rev() {
-        // A fork makes one task, and a change one state: what was before is not done again.
-        let once = body.iter().rposition(|token| matches!(token, Token::Fork(_) | Token::Set(_)));
-        let body = &body[once.map_or(0, |at| at + 1)..];
-        let own = body.iter().filter(is_block).count();
-        let again = (MOST_ROUNDS - rounds).div_ceil(own.max(1)).clamp(1, times as usize);
-        pieces.push(mean(body, times).repeat(again));
-        rounds += own * again;
-        if once.is_some() || rounds >= MOST_ROUNDS {
-            break;
-        }
-    }
-    let all = pieces.into_iter().rev().flatten().collect::<Vec<Token>>();
-    let blocks: Vec<usize> = (0..all.len()).filter(|at| is_block(&&all[*at])).collect();
-    (blocks.len() >= LEAST_ROUNDS).then(|| all[blocks[blocks.len().saturating_sub(MOST_ROUNDS)]..].to_vec())
-}
-
 /// One round of a loop of so many, with its mean times.
-fn mean(body: &[Token], times: u32) -> Vec<Token> {
+pub(super) fn mean(body: &[Token], times: u32) -> Vec<Token> {
     let times = Nanos::from(times);
     let mean = |token: &Token| match *token {
         Token::Run(ns) => Token::Run(ns / times),
@@ -207,21 +188,6 @@ fn mean(body: &[Token], times: u32) -> Vec<Token> {
 /// The sequence without loops, each round with the mean times.
 pub(super) fn unfolded(list: &[Token]) -> Vec<Token> {
     stretches(list).flat_map(|Stretch { times, body }| mean(body, times).repeat(times as usize)).collect()
-}
-
-/// The last rounds of a task that goes on with them after it has slept for so long; none if it sleeps for much longer
-/// than it used to: it has other things to wait for.
-pub(super) fn rounds_in_turn(list: &[Token], least: Nanos, asleep: Nanos) -> Option<Vec<Token>> {
-    last_rounds(list, least).filter(|rounds| asleep <= mean_block(rounds, least).saturating_mul(4))
-}
-
-/// The mean length of the sleeps in such rounds.
-fn mean_block(rounds: &[Token], least: Nanos) -> Nanos {
-    let lengths = || {
-        let length = |token: &Token| if let Token::Block { length, .. } = token { Some(*length) } else { None };
-        rounds.iter().filter_map(length).filter(|length| *length >= least)
-    };
-    lengths().fold(0, Nanos::saturating_add) / (lengths().count() as Nanos).max(1)
 }
 
 /// Folds repetitions into loops: neighbouring rounds that do the same within the tolerance.
@@ -446,22 +412,6 @@ mod tests {
                 let same = tolerance.same(&a, 1, &b, 1);
                 let near = tolerance.keys_near(&a).is_some_and(|keys| keys.contains(&key(&b)));
                 prop_assert!(near || !same, "{:?} {:?} {:?}", tolerance, a, b);
-            }
-        }
-
-        #[test]
-        fn the_last_rounds_are_those_of_the_sequence(raw in prop::collection::vec(token(), 0..400)) {
-            let mut list = Vec::new();
-            raw.into_iter().for_each(|t| push(&mut list, t));
-            let rounds = last_rounds(&list, 0);
-            prop_assert_eq!(&last_rounds(&fold(&list, EXACT), 0), &rounds);
-            let is_block = |t: &Token| matches!(t, Token::Block { .. });
-            let once = list.iter().rposition(|t| matches!(t, Token::Fork(_) | Token::Set(_))).map_or(0, |at| at + 1);
-            let blocks = list[once..].iter().filter(|t| is_block(t)).count();
-            prop_assert_eq!(rounds.is_some(), blocks >= LEAST_ROUNDS);
-            if let Some(rounds) = rounds {
-                prop_assert!(list.ends_with(&rounds) && is_block(&rounds[0]));
-                prop_assert_eq!(rounds.iter().filter(|t| is_block(t)).count(), blocks.min(MOST_ROUNDS));
             }
         }
 

@@ -88,7 +88,7 @@ pub(super) fn find(
     for (ix, task) in (0..).zip(&track.tasks) {
         if let Begin::Forked { by, .. } = task.begin {
             let process = finder.endings.process(task).filter(|process| *process != task.tid);
-            families.entry((by, process, kind(&comm(ix)))).or_default().push(ix);
+            families.entry((by, process, kind(&comm(ix)).to_owned())).or_default().push(ix);
         }
     }
     families.retain(|_, family| family.len() > 1);
@@ -99,8 +99,8 @@ pub(super) fn find(
 }
 
 /// A name without the number in which it ends.
-fn kind(comm: &str) -> String {
-    comm.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+pub(super) fn kind(comm: &str) -> &str {
+    comm.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// What tells of teams.

@@ -5,6 +5,7 @@ mod endings;
 mod ends;
 mod habits;
 mod joins;
+mod locks;
 mod messages;
 mod outside;
 mod stuck;

@@ -3,6 +3,7 @@
 use super::cause::{NO_WAKER, Pairs, believed};
 use super::cores::Cores;
 use super::habits::Silence;
+use super::handoffs::Handoffs;
 use super::identity::Identity;
 use super::joins::Families;
 use super::life::{Begin, Place, Seat, Task};
@@ -30,6 +31,7 @@ pub(super) struct Track {
     /// Bursts whose messages may not have shown.
     pub silence: Silence,
     pub families: Families,
+    pub handoffs: Handoffs,
     pub yields: Yields,
     /// Tokens in all sequences.
     pub tokens: usize,
@@ -167,6 +169,7 @@ impl Track {
         let task = &mut self.tasks[ix as usize];
         (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
         task.asked = None;
+        self.gets_cpu(ix, now);
     }
 
     /// A wake-up is asked for: a blocked task gets ready, another notes who asked.
@@ -217,6 +220,7 @@ impl Track {
                 self.push(by, Token::Post(ix));
                 let waker = &mut self.tasks[by as usize];
                 waker.habit.wakes(ix, waker.work);
+                self.hands_over(by, ix, since, now);
                 by
             }
             _ => NOBODY,
@@ -250,7 +254,7 @@ impl Observer for Track {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
         (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
-        (self.silence, self.families, self.yields) = Default::default();
+        (self.silence, self.families, self.handoffs, self.yields) = Default::default();
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -388,11 +392,8 @@ impl Observer for Track {
 
     /// What was thought to run does not: since it was last counted nobody knows where it is.
     fn vanished(&mut self, task: Slot, cpu: CpuId, since: Nanos) {
-        if self.closed {
-            return;
-        }
         let ix = self.index(Some(task));
-        if ix == NOBODY {
+        if self.closed || ix == NOBODY {
             return;
         }
         self.charge(ix, cpu, since);

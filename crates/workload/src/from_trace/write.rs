@@ -1,10 +1,12 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
 use super::endings::{Ending, Endings};
+use super::going_on::{locks, rounds_in_turn};
 use super::identity::{Identity, Speaker, session};
 use super::life::{Begin, Place, Task};
+use super::locks::Locks;
 use super::names::{Keys, bound_to};
-use super::sequence::{NOBODY, TaskIx, Token, rounds_in_turn};
+use super::sequence::{NOBODY, TaskIx, Token};
 use super::services::{Service, Services};
 use super::teams::Jobs;
 use super::{ModelBuilder, Options, Report, emit};
@@ -52,7 +54,7 @@ fn goes_on(end: &End, task: &Task, phases: &[Phase], voice: &emit::Voice) -> Opt
     if *end == End::Work {
         return None;
     }
-    if task.goes_on {
+    if task.goes_on && !locks(&task.sequence) {
         return emit::on_and_on(phases, None, voice);
     }
     let rounds = rounds_in_turn(&task.sequence, 0, task.asleep?)?;
@@ -115,7 +117,7 @@ impl ModelBuilder {
         &self,
         kept: &[bool],
         shared: &[TaskIx],
-        (services, jobs): (&Services, &[Jobs]),
+        (services, jobs, locks): (&Services, &[Jobs], &Locks),
         options: &Options,
         window: (Nanos, Nanos),
         report: &mut Report,
@@ -175,6 +177,7 @@ impl ModelBuilder {
             workload.tasks.push(task);
         }
         report.answers(services, keys);
+        report.locks(locks, keys);
         report.ends(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
         workload.groups = self.groups_of(&workload, window, report);

@@ -48,6 +48,7 @@ impl Yields {
 impl Track {
     /// A task leaves its CPU runnable.
     pub(super) fn gives_up(&mut self, ix: TaskIx, on: CpuId, stop: &Stop) {
+        self.is_preempted(ix, stop.now);
         let cpu = row(&mut self.yields.cpus, on);
         let (Some(since), Some(tick)) = (stop.since, self.tick) else { return };
         let undisturbed = cpu.joined.is_none_or(|joined| joined < since);

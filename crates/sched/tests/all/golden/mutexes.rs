@@ -25,9 +25,9 @@ fn woken(seen: &Accounts, name: &str) -> Vec<Nanos> {
     seen.events.iter().filter(|event| is_it(&event.what)).map(|event| event.time / MS).collect()
 }
 
-/// At 5 ms the first one wakes the second, and takes the mutex again before that one runs. As with glibc's, the word then
-/// says that it is held, not that somebody waits: the third one sleeps until the second one, which tried in vain, is
-/// done.
+/// At 5 ms the first one wakes the second, and takes the mutex again before that one runs. As with glibc's, the word
+/// then says that it is held, not that somebody waits: the third one sleeps until the second one, which tried in vain,
+/// is done.
 #[test]
 fn who_takes_a_mutex_before_the_one_that_was_woken_wakes_nobody() {
     let first = [section(sleep(5)), vec![run(1)], section(run(1)), vec![run(1)]].concat();

@@ -128,8 +128,8 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     })
 }
 
-/// Like [`loads`], with tasks of all policies that take mutexes, one within the other, and lend each other priorities or
-/// not. Some are killed.
+/// Like [`loads`], with tasks of all policies that take mutexes, one within the other, and lend each other priorities
+/// or not. Some are killed.
 pub fn loads_with_mutexes() -> impl Strategy<Value = Load> {
     let policy = prop_oneof![Just(Policy::Other), Just(Policy::Rr), Just(Policy::Fifo), Just(Policy::Deadline)];
     let task = (policy, 1u8..100, (0u32..3, 0u32..3), 20_000u64..4 * MS, 20_000u64..20 * MS, any::<bool>());

@@ -2,7 +2,7 @@
 
 use crate::{Action, Step, Workload};
 use schedlab_base::Rng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Runs the workload without any time, in several orders: the tasks that did not come to their end in one of them.
 pub(super) fn stuck(workload: &Workload) -> Vec<String> {
@@ -18,6 +18,8 @@ struct Told<'a> {
     /// Who asked, by semaphore; and whose questions a task has taken and not answered.
     askers: BTreeMap<&'a str, VecDeque<&'a str>>,
     taken: BTreeMap<&'a str, VecDeque<&'a str>>,
+    /// The mutexes that are held.
+    held: BTreeSet<&'a str>,
 }
 
 impl<'a> Told<'a> {
@@ -41,6 +43,8 @@ impl<'a> Told<'a> {
                 let asker = self.taken.entry(name).or_default().pop_front();
                 asker.into_iter().for_each(|asker| *self.answers.entry(asker).or_default() += 1);
             }
+            Action::Lock(mutex) => return self.held.insert(mutex),
+            Action::Unlock(mutex) => _ = self.held.remove(mutex.as_str()),
             Action::Await => return take(self.answers.get_mut(name)),
             _ => {}
         }

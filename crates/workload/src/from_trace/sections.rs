@@ -1,0 +1,340 @@
+//! The sections of a mutex: where the tasks that share it lock and unlock it.
+//!
+//! A section shows at its beginning if its task had to wait, and at its end if somebody waited. The rest is estimated:
+//!
+//! - How long sections last tell those that show whole: of tasks that were woken while others waited on.
+//! - How many there are tells how often a task that came to the mutex met one that held it and was on a CPU: while one
+//!   is in a section, the others come to theirs as often as at other times. (Waits for a holder that was preempted,
+//!   which last and are many, are left out.) Where hardly two of the tasks ever run at the same time, preemptions tell:
+//!   they hit a task in a section as often as it is in one, and it shows, as others come and wait. (One that preempts
+//!   because the mutex was released to it never hits a section.)
+//!
+//! Between the sections that show there are so many more, evenly, that they are as far apart as that says.
+//!
+//! The replay cannot deadlock by that: in a section, nobody waits for anything else.
+
+use super::sequence::{TaskIx, Token, push, total_run};
+use schedlab_base::Nanos;
+
+/// So many sections at least must show whole.
+const FEWEST: usize = 8;
+
+/// Of the tasks that were woken while others waited, so many percent at least go on to wake one.
+const PERCENT_WAKE_ON: usize = 60;
+
+/// One that was woken and sleeps again after no more work than this found the mutex taken by another one.
+pub(super) const IN_VAIN: Nanos = 20_000;
+
+/// So many percent of the sections that seem to show whole are no longer than that, and no section is longer than so
+/// many percent of it: where one seems to be, it was two.
+const PERCENT_USUAL: usize = 90;
+const PERCENT_LONGEST: Nanos = 150;
+
+/// So many meetings are enough to count sections by, if so many of the tasks run at the same time.
+const FEWEST_MET: usize = 16;
+const AT_A_TIME: f64 = 1.2;
+
+/// Sections are no closer to each other than such a part of their length; that distance is found by so many halvings.
+const CLOSEST: f64 = 4.0;
+const HALVINGS: u32 = 40;
+
+/// What tells how many sections there were.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signs {
+    /// How many that were preempted held the mutex while others waited, and how many did not.
+    pub inside: usize,
+    pub outside: usize,
+    /// How many came to the mutex while its holder was on a CPU, and waited.
+    pub met: usize,
+    /// In how much time.
+    pub span: Nanos,
+}
+
+impl Signs {
+    /// How many sections there were, given how long one is and how much work all tasks did.
+    fn sections(&self, length: f64, work: f64) -> f64 {
+        let (met, at_a_time) = (self.met as f64, work / self.span as f64);
+        if self.met >= FEWEST_MET && at_a_time >= AT_A_TIME {
+            // For each ns outside of sections as many begin as for each that others compute outside while one is in one:
+            // sections / (work - sections * length) = met / (sections * length * (at_a_time - 1))
+            let half = met / (2.0 * (at_a_time - 1.0));
+            (half * half + met * work / (length * (at_a_time - 1.0))).sqrt() - half
+        } else if self.inside >= FEWEST {
+            let inside = self.inside as f64 / (self.inside + self.outside) as f64;
+            work * inside / length
+        } else {
+            0.0
+        }
+    }
+}
+
+/// What the wake-ups between a task and the others say, in its order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Share {
+    /// For each wait that one of the others ended: whether others waited on.
+    pub queued: Vec<bool>,
+    /// For each of the others that it woke: how long it had held the mutex at least, if it had not waited for it.
+    pub held: Vec<Nanos>,
+}
+
+/// The sections of a mutex.
+#[derive(Debug)]
+pub(super) struct Sections {
+    /// How long those last that show whole, in the order of their tasks.
+    lengths: Vec<Nanos>,
+    mean: Nanos,
+    longest: Nanos,
+    /// How many there are, of all tasks.
+    number: f64,
+}
+
+/// What a task does after a wait.
+enum Then {
+    /// It wakes one of the others after so much work.
+    WakesOn(Nanos),
+    /// It waits again at once.
+    WaitsAgain,
+    Other,
+}
+
+impl Sections {
+    /// What the sequences of the members show, of which so many of all that were preempted were so in a section; none if
+    /// they are not those of tasks that share a mutex.
+    pub fn of(members: &[TaskIx], lists: &[&[Token]], shares: &[Share], signs: Signs) -> Option<Self> {
+        let (mut lengths, mut queued, mut wake_on) = (Vec::new(), 0, 0);
+        for (list, share) in std::iter::zip(lists, shares) {
+            let mut waits = share.queued.iter();
+            for at in (0..list.len()).filter(|at| is_wait(members, &list[*at])) {
+                if *waits.next()? {
+                    let then = then(members, &list[at + 1..]);
+                    queued += 1;
+                    wake_on += usize::from(!matches!(then, Then::Other));
+                    lengths.extend(if let Then::WakesOn(length) = then { Some(length) } else { None });
+                }
+            }
+            let wakes = list.iter().filter(|token| is_release(members, token)).count();
+            if waits.next().is_some() || wakes != share.held.len() {
+                return None;
+            }
+        }
+        if lengths.len() < FEWEST || wake_on * 100 < queued * PERCENT_WAKE_ON {
+            return None;
+        }
+        let mut sorted = lengths.clone();
+        sorted.sort_unstable();
+        let longest = sorted[sorted.len() * PERCENT_USUAL / 100].saturating_mul(PERCENT_LONGEST) / 100;
+        lengths.retain(|length| *length <= longest);
+        let mean = lengths.iter().sum::<Nanos>() / lengths.len() as Nanos;
+        let number = signs.sections(mean as f64, lists.iter().map(|list| total_run(list) as f64).sum());
+        Some(Self { lengths, mean, longest, number })
+    }
+
+    /// The sequences of the members with their sections.
+    pub fn written(&self, members: &[TaskIx], lists: &[&[Token]], shares: &[Share]) -> Vec<Vec<Token>> {
+        let mut lengths = self.lengths.iter().copied().cycle();
+        let mut write = |(list, share): (&&[Token], &Share)| {
+            let (name, longest) = (members[0], self.longest);
+            let writer = Writer { name, longest, lengths: &mut lengths, list: Vec::new(), section: None, plain: 0 };
+            writer.written(members, list, share)
+        };
+        let shown: Vec<Vec<Token>> = std::iter::zip(lists, shares).map(&mut write).collect();
+        let apart = self.apart(members[0], &shown);
+        let with_hidden = |list: &Vec<Token>| self.with_hidden(members[0], list, apart, lengths.by_ref());
+        shown.iter().map(with_hidden).collect()
+    }
+
+    /// How far apart sections must be for there to be as many as there are, with those that these lists show.
+    fn apart(&self, name: TaskIx, shown: &[Vec<Token>]) -> f64 {
+        let gaps: Vec<Nanos> = shown.iter().flat_map(|list| parts(name, list)).map(|(gap, _)| total_run(gap)).collect();
+        let sections = shown.iter().flatten().filter(|token| matches!(token, Token::Lock(_))).count();
+        let lacking = |apart: f64| {
+            let hidden: usize = gaps.iter().map(|gap| self.hidden(*gap, apart)).sum();
+            ((sections + hidden) as f64) < self.number
+        };
+        let (mut least, mut most) = (self.mean as f64 / CLOSEST, gaps.iter().copied().max().unwrap_or(0) as f64 * 2.0);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(least, most);
+            *(if lacking(middle) { &mut most } else { &mut least }) = middle;
+        }
+        most
+    }
+
+    /// How many sections there are in so much work between two that show, if they are so far apart.
+    fn hidden(&self, gap: Nanos, apart: f64) -> usize {
+        ((gap as f64 - apart).max(0.0) / (apart + self.mean as f64)).round() as usize
+    }
+
+    /// The list with sections that do not show, evenly between those that do.
+    fn with_hidden(
+        &self,
+        name: TaskIx,
+        list: &[Token],
+        apart: f64,
+        mut lengths: impl Iterator<Item = Nanos>,
+    ) -> Vec<Token> {
+        let mut out = Vec::with_capacity(list.len());
+        for (outside, section) in parts(name, list) {
+            let gap = total_run(outside);
+            let held: Vec<Nanos> = lengths.by_ref().take(self.hidden(gap, apart)).collect();
+            let apart = (gap.saturating_sub(held.iter().sum()) / (held.len() as Nanos + 1)).max(1);
+            let (mut held, mut due) = (held.into_iter(), apart);
+            for token in outside {
+                let Token::Run(mut work) = *token else {
+                    out.push(*token);
+                    continue;
+                };
+                while work > due
+                    && let Some(length) = held.next()
+                {
+                    let length = length.clamp(1, work - due);
+                    push(&mut out, Token::Run(due));
+                    out.extend([Token::Lock(name), Token::Run(length), Token::Unlock(name)]);
+                    (work, due) = (work - due - length, apart);
+                }
+                due -= work.min(due - 1);
+                push(&mut out, Token::Run(work));
+            }
+            out.extend_from_slice(section);
+        }
+        out
+    }
+}
+
+/// The parts of a list outside of sections, each with the section that follows.
+fn parts(name: TaskIx, mut list: &[Token]) -> impl Iterator<Item = (&[Token], &[Token])> {
+    std::iter::from_fn(move || {
+        let (outside, rest) = list.split_at(position(list, Token::Lock(name)));
+        let (section, rest) = rest.split_at(rest.len().min(position(rest, Token::Unlock(name)) + 1));
+        let is_end = list.is_empty();
+        list = rest;
+        (!is_end).then_some((outside, section))
+    })
+}
+
+/// Where the first of these tokens is; at the end if there is none.
+fn position(list: &[Token], what: Token) -> usize {
+    list.iter().position(|token| *token == what).unwrap_or(list.len())
+}
+
+/// A wait that one of the members ended.
+fn is_wait(members: &[TaskIx], token: &Token) -> bool {
+    matches!(token, Token::Block { waker, .. } if members.binary_search(waker).is_ok())
+}
+
+/// A wake-up of one of the members.
+fn is_release(members: &[TaskIx], token: &Token) -> bool {
+    matches!(token, Token::Post(task) if members.binary_search(task).is_ok())
+}
+
+/// What a task does after a wait, from these tokens on.
+fn then(members: &[TaskIx], rest: &[Token]) -> Then {
+    let mut work: Nanos = 0;
+    for token in rest {
+        match token {
+            Token::Run(length) => work = work.saturating_add(*length),
+            token if is_release(members, token) => return Then::WakesOn(work),
+            token if is_wait(members, token) && work <= IN_VAIN => return Then::WaitsAgain,
+            Token::Post(_) | Token::Yield => {}
+            _ => return Then::Other,
+        }
+    }
+    Then::Other
+}
+
+/// Writes the sections of one task.
+struct Writer<'a, I> {
+    name: TaskIx,
+    longest: Nanos,
+    lengths: &'a mut I,
+    list: Vec<Token>,
+    /// Behind the lock of the section that it is in.
+    section: Option<usize>,
+    /// From here on there is neither a section nor a wait.
+    plain: usize,
+}
+
+impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
+    fn written(mut self, members: &[TaskIx], list: &[Token], share: &Share) -> Vec<Token> {
+        let mut held = share.held.iter();
+        for token in list {
+            match token {
+                Token::Run(_) | Token::Yield => push(&mut self.list, *token),
+                token if is_wait(members, token) => self.waits(),
+                token if is_release(members, token) => self.releases(held.next().copied().unwrap_or(0)),
+                Token::Post(_) => self.list.push(*token),
+                other => {
+                    self.close();
+                    self.list.push(*other);
+                    self.plain = self.list.len();
+                }
+            }
+        }
+        self.close();
+        self.list
+    }
+
+    /// It waits for the mutex, and gets it.
+    fn waits(&mut self) {
+        if self.section.is_none_or(|at| total_run(&self.list[at..]) > IN_VAIN) {
+            self.close();
+            self.list.push(Token::Lock(self.name));
+            self.section = Some(self.list.len());
+        }
+    }
+
+    /// It wakes one that waited for the mutex, which it has held for so long at least if it had not waited for it.
+    fn releases(&mut self, held: Nanos) {
+        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.longest) {
+            self.close();
+            let length = self.lengths.next().unwrap_or(0).max(held);
+            self.insert_lock(length);
+        }
+        self.unlock();
+    }
+
+    fn unlock(&mut self) {
+        self.list.push(Token::Unlock(self.name));
+        (self.section, self.plain) = (None, self.list.len());
+    }
+
+    /// Locks the mutex so much work before here, or as much as there is.
+    fn insert_lock(&mut self, mut before: Nanos) {
+        let mut at = self.list.len();
+        while at > self.plain {
+            if let Token::Run(length) = self.list[at - 1] {
+                if length > before {
+                    self.split(at - 1, length - before, Token::Lock(self.name));
+                    return;
+                }
+                before -= length;
+            }
+            at -= 1;
+        }
+        self.list.insert(at, Token::Lock(self.name));
+    }
+
+    /// Ends the section that it is in, of which the end does not show.
+    fn close(&mut self) {
+        let Some(section) = self.section.take() else { return };
+        let mut left = self.lengths.next().unwrap_or(0);
+        for at in section..self.list.len() {
+            if let Token::Run(length) = self.list[at] {
+                if length > left {
+                    self.plain = self.split(at, left, Token::Unlock(self.name));
+                    return;
+                }
+                left -= length;
+            }
+        }
+        self.unlock();
+    }
+
+    /// Puts a token into a burst, when so much of it is done. Where the rest of the burst is.
+    fn split(&mut self, at: usize, done: Nanos, token: Token) -> usize {
+        let Token::Run(length) = self.list[at] else { return at };
+        let all = [Token::Run(done), token, Token::Run(length - done)];
+        let first = usize::from(done == 0);
+        self.list.splice(at..=at, all.into_iter().skip(first));
+        at + 2 - first
+    }
+}
