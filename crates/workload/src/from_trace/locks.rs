@@ -18,7 +18,7 @@
 
 use super::handoffs::{Handoff, Preempted};
 use super::life::Task;
-use super::sections::{IN_VAIN, Sections, Share, Signs};
+use super::sections::{Sections, Share, Signs};
 use super::sequence::{TaskIx, Token, is_folded};
 use super::teams::kind;
 use super::track::Track;
@@ -240,16 +240,16 @@ impl Queue {
     }
 
     /// What tells how many sections there were.
-    fn signs<'a>(&self, woken: &[Handoff], preempted: impl Iterator<Item = &'a Preempted>) -> Signs {
+    fn signs<'a>(&self, woken: &[Handoff], preempted: impl Iterator<Item = &'a Preempted>, in_vain: Nanos) -> Signs {
         let (inside, outside): (Vec<_>, Vec<_>) = preempted.partition(|preempted| self.was_held_by(preempted));
         let meanwhile =
             |preempted: &&Preempted| self.began_by(preempted.to).saturating_sub(self.began_by(preempted.from));
         let mut last: BTreeMap<TaskIx, Nanos> = BTreeMap::new();
-        let in_vain = |handoff: &&Handoff| {
+        let was_in_vain = |handoff: &&Handoff| {
             let before = last.insert(handoff.sleeper, handoff.work);
-            before.is_some_and(|before| handoff.work.saturating_sub(before) <= IN_VAIN)
+            before.is_some_and(|before| handoff.work.saturating_sub(before) <= in_vain)
         };
-        let others = inside.iter().map(meanwhile).sum::<usize>() + woken.iter().filter(in_vain).count();
+        let others = inside.iter().map(meanwhile).sum::<usize>() + woken.iter().filter(was_in_vain).count();
         let span = woken.last().map_or(0, |last| last.now.saturating_sub(woken[0].now));
         Signs { inside: inside.len(), outside: outside.len(), met: woken.len().saturating_sub(others), span }
     }
@@ -263,9 +263,10 @@ impl Lock {
         let woken: Vec<Handoff> = woken.iter().filter(among).copied().collect();
         let queue = Some(Queue::of(&members, &woken)).filter(Queue::is_one)?;
         let preempted = track.handoffs.preempted().iter().filter(|preempted| is_member(preempted.task));
-        let signs = queue.signs(&woken, preempted);
+        let signs = |in_vain| queue.signs(&woken, preempted, in_vain);
+        let run = members.iter().map(|task| track.tasks[*task as usize].run).sum();
         let lists: Vec<&[Token]> = members.iter().map(|task| &track.tasks[*task as usize].sequence[..]).collect();
-        let sections = Sections::of(&members, &lists, &queue.shares, signs)?;
+        let sections = Sections::of(&members, &lists, &queue.shares, run, signs)?;
         Some(Self { members, shares: queue.shares, sections })
     }
 

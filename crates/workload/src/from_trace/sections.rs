@@ -22,8 +22,11 @@ const FEWEST: usize = 8;
 /// Of the tasks that were woken while others waited, so many percent at least go on to wake one.
 const PERCENT_WAKE_ON: usize = 60;
 
-/// One that was woken and sleeps again after no more work than this found the mutex taken by another one.
-pub(super) const IN_VAIN: Nanos = 20_000;
+/// One that was woken and sleeps again after no more work than such a part of a section found the mutex taken by another
+/// one. That work is the rest of one system call and a second one: so it is at least and at most so long.
+const PART_IN_VAIN: Nanos = 4;
+const LEAST_IN_VAIN: Nanos = 20_000;
+const MOST_IN_VAIN: Nanos = 100_000;
 
 /// So many percent of the sections that seem to show whole are no longer than that, and no section is longer than so
 /// many percent of it: where one seems to be, it was two.
@@ -51,17 +54,17 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// How many sections there were, given how long one is and how much work all tasks did.
-    fn sections(&self, length: f64, work: f64) -> f64 {
-        let (met, at_a_time) = (self.met as f64, work / self.span as f64);
+    /// How many sections there were, given how long one is and how much CPU time all tasks had.
+    fn sections(&self, length: f64, run: f64) -> f64 {
+        let (met, at_a_time) = (self.met as f64, run / self.span as f64);
         if self.met >= FEWEST_MET && at_a_time >= AT_A_TIME {
             // For each ns outside of sections as many begin as for each that others compute outside while one is in one:
-            // sections / (work - sections * length) = met / (sections * length * (at_a_time - 1))
+            // sections / (run - sections * length) = met / (sections * length * (at_a_time - 1))
             let half = met / (2.0 * (at_a_time - 1.0));
-            (half * half + met * work / (length * (at_a_time - 1.0))).sqrt() - half
+            (half * half + met * run / (length * (at_a_time - 1.0))).sqrt() - half
         } else if self.inside >= FEWEST {
             let inside = self.inside as f64 / (self.inside + self.outside) as f64;
-            work * inside / length
+            run * inside / length
         } else {
             0.0
         }
@@ -84,6 +87,8 @@ pub(super) struct Sections {
     lengths: Vec<Nanos>,
     mean: Nanos,
     longest: Nanos,
+    /// One that waits again after no more than this has waited in vain.
+    in_vain: Nanos,
     /// How many there are, of all tasks.
     number: f64,
 }
@@ -98,9 +103,15 @@ enum Then {
 }
 
 impl Sections {
-    /// What the sequences of the members show, of which so many of all that were preempted were so in a section; none if
-    /// they are not those of tasks that share a mutex.
-    pub fn of(members: &[TaskIx], lists: &[&[Token]], shares: &[Share], signs: Signs) -> Option<Self> {
+    /// What the sequences of the members show, which had so much CPU time; none if they are not those of tasks that share
+    /// a mutex. `signs` are those if who waits again after so much work has waited in vain.
+    pub fn of(
+        members: &[TaskIx],
+        lists: &[&[Token]],
+        shares: &[Share],
+        run: Nanos,
+        signs: impl FnOnce(Nanos) -> Signs,
+    ) -> Option<Self> {
         let (mut lengths, mut queued, mut wake_on) = (Vec::new(), 0, 0);
         for (list, share) in std::iter::zip(lists, shares) {
             let mut waits = share.queued.iter();
@@ -125,16 +136,20 @@ impl Sections {
         let longest = sorted[sorted.len() * PERCENT_USUAL / 100].saturating_mul(PERCENT_LONGEST) / 100;
         lengths.retain(|length| *length <= longest);
         let mean = lengths.iter().sum::<Nanos>() / lengths.len() as Nanos;
-        let number = signs.sections(mean as f64, lists.iter().map(|list| total_run(list) as f64).sum());
-        Some(Self { lengths, mean, longest, number })
+        let in_vain = (mean / PART_IN_VAIN).clamp(LEAST_IN_VAIN, MOST_IN_VAIN);
+        // A section takes more CPU time than its work on a smaller CPU, and beside a busy sibling.
+        let work: Nanos = lists.iter().map(|list| total_run(list)).sum();
+        let number = signs(in_vain).sections(mean as f64 * run as f64 / work.max(1) as f64, run as f64);
+        Some(Self { lengths, mean, longest, in_vain, number })
     }
 
     /// The sequences of the members with their sections.
     pub fn written(&self, members: &[TaskIx], lists: &[&[Token]], shares: &[Share]) -> Vec<Vec<Token>> {
         let mut lengths = self.lengths.iter().copied().cycle();
         let mut write = |(list, share): (&&[Token], &Share)| {
-            let (name, longest) = (members[0], self.longest);
-            let writer = Writer { name, longest, lengths: &mut lengths, list: Vec::new(), section: None, plain: 0 };
+            let (name, lengths) = (members[0], &mut lengths);
+            let Self { longest, in_vain, .. } = *self;
+            let writer = Writer { name, longest, in_vain, lengths, list: Vec::new(), section: None, plain: 0 };
             writer.written(members, list, share)
         };
         let shown: Vec<Vec<Token>> = std::iter::zip(lists, shares).map(&mut write).collect();
@@ -233,7 +248,7 @@ fn then(members: &[TaskIx], rest: &[Token]) -> Then {
         match token {
             Token::Run(length) => work = work.saturating_add(*length),
             token if is_release(members, token) => return Then::WakesOn(work),
-            token if is_wait(members, token) && work <= IN_VAIN => return Then::WaitsAgain,
+            token if is_wait(members, token) && work <= MOST_IN_VAIN => return Then::WaitsAgain,
             Token::Post(_) | Token::Yield => {}
             _ => return Then::Other,
         }
@@ -245,6 +260,7 @@ fn then(members: &[TaskIx], rest: &[Token]) -> Then {
 struct Writer<'a, I> {
     name: TaskIx,
     longest: Nanos,
+    in_vain: Nanos,
     lengths: &'a mut I,
     list: Vec<Token>,
     /// Behind the lock of the section that it is in.
@@ -275,7 +291,7 @@ impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
 
     /// It waits for the mutex, and gets it.
     fn waits(&mut self) {
-        if self.section.is_none_or(|at| total_run(&self.list[at..]) > IN_VAIN) {
+        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.in_vain) {
             self.close();
             self.list.push(Token::Lock(self.name));
             self.section = Some(self.list.len());
