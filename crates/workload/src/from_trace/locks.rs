@@ -74,11 +74,17 @@ impl Locks {
         let may: Vec<bool> = (0..).zip(&track.tasks).map(may).collect();
         let process = |ix: TaskIx| track.seats[track.tasks[ix as usize].slot as usize].tgid;
         let akin = |a, b| process(a).is_some() && process(a) == process(b) || kind(comm(a)) == kind(comm(b));
-        let both = |Handoff { sleeper, waker, .. }: &&Handoff| {
-            may[*sleeper as usize] && may[*waker as usize] && akin(*sleeper, *waker) && causal(*waker, *sleeper)
-        };
-        let woken: Vec<Handoff> = track.handoffs.woken().iter().filter(both).copied().collect();
-        Self(groups(&woken).into_iter().filter_map(|members| Lock::of(track, &woken, members)).collect())
+        let mut holds = |a: TaskIx, b: TaskIx| may[a as usize] && may[b as usize] && akin(a, b) && causal(a, b);
+        let mut pairs: BTreeMap<(TaskIx, TaskIx), bool> = BTreeMap::new();
+        let mut last = None;
+        for Handoff { waker, sleeper, .. } in track.handoffs.woken() {
+            if last.replace((*waker, *sleeper)) != Some((*waker, *sleeper)) {
+                pairs.entry((*waker, *sleeper)).or_insert_with(|| holds(*waker, *sleeper));
+            }
+        }
+        pairs.retain(|_, holds| *holds);
+        let pairs: BTreeSet<(TaskIx, TaskIx)> = pairs.into_keys().collect();
+        Self(groups(&pairs).into_iter().filter_map(|group| Lock::of(track, &pairs, group)).collect())
     }
 
     /// All of them.
@@ -106,9 +112,8 @@ impl Locks {
     }
 }
 
-/// The groups of tasks of which none has a part of its own.
-fn groups(woken: &[Handoff]) -> Vec<Vec<TaskIx>> {
-    let pairs: BTreeSet<(TaskIx, TaskIx)> = woken.iter().map(|handoff| (handoff.waker, handoff.sleeper)).collect();
+/// Tasks that wake each other, each one that it is woken by as well.
+fn groups(pairs: &BTreeSet<(TaskIx, TaskIx)>) -> Vec<Vec<TaskIx>> {
     let mut others: BTreeMap<TaskIx, Vec<TaskIx>> = BTreeMap::new();
     for (a, b) in pairs.iter().filter(|(a, b)| pairs.contains(&(*b, *a))) {
         others.entry(*a).or_default().push(*b);
@@ -121,7 +126,7 @@ fn groups(woken: &[Handoff]) -> Vec<Vec<TaskIx>> {
             next.extend(others.remove(&task).unwrap_or_default());
         }
         if (FEWEST..=MOST).contains(&group.len()) {
-            groups.extend(alike(woken, group.into_iter().collect()));
+            groups.push(group.into_iter().collect());
         }
     }
     groups
@@ -130,14 +135,11 @@ fn groups(woken: &[Handoff]) -> Vec<Vec<TaskIx>> {
 /// How often something happened to a task, and with how many others.
 type With = (usize, usize);
 
-/// The tasks of a group that do the same to all others, if there are any. Those that do least to others leave first.
+/// The tasks of a group of which none has a part of its own in these wake-ups, if there are any. Those that do least to
+/// others leave first.
 fn alike(woken: &[Handoff], mut group: Vec<TaskIx>) -> Option<Vec<TaskIx>> {
     let mut times: BTreeMap<(TaskIx, TaskIx), usize> = BTreeMap::new();
-    for Handoff { waker, sleeper, .. } in woken {
-        if group.binary_search(waker).is_ok() && group.binary_search(sleeper).is_ok() {
-            *times.entry((*waker, *sleeper)).or_default() += 1;
-        }
-    }
+    woken.iter().for_each(|handoff| *times.entry((handoff.waker, handoff.sleeper)).or_default() += 1);
     while group.len() >= FEWEST {
         let (mut slept, mut woke) = (vec![With::default(); group.len()], vec![With::default(); group.len()]);
         for ((waker, sleeper), times) in &times {
@@ -256,11 +258,17 @@ impl Queue {
 }
 
 impl Lock {
-    /// The mutex that these tasks share, if they do.
-    fn of(track: &Track, woken: &[Handoff], members: Vec<TaskIx>) -> Option<Self> {
+    /// The mutex that most tasks of a group share, if they do, given who wakes whom.
+    fn of(track: &Track, pairs: &BTreeSet<(TaskIx, TaskIx)>, group: Vec<TaskIx>) -> Option<Self> {
+        let among = |woken: &mut dyn Iterator<Item = &Handoff>, group: &[TaskIx]| -> Vec<Handoff> {
+            let both = |h: &&Handoff| group.binary_search(&h.sleeper).is_ok() && group.binary_search(&h.waker).is_ok();
+            woken.filter(both).copied().collect()
+        };
+        let holds = |handoff: &&Handoff| pairs.contains(&(handoff.waker, handoff.sleeper));
+        let woken = among(&mut track.handoffs.woken().iter().filter(holds), &group);
+        let members = alike(&woken, group)?;
+        let woken = among(&mut woken.iter(), &members);
         let is_member = |task: TaskIx| members.binary_search(&task).is_ok();
-        let among = |handoff: &&Handoff| is_member(handoff.sleeper) && is_member(handoff.waker);
-        let woken: Vec<Handoff> = woken.iter().filter(among).copied().collect();
         let queue = Some(Queue::of(&members, &woken)).filter(Queue::is_one)?;
         let preempted = track.handoffs.preempted().iter().filter(|preempted| is_member(preempted.task));
         let signs = |in_vain| queue.signs(&woken, preempted, in_vain);
