@@ -6,13 +6,15 @@
 //!
 //! A trace shows wake-ups alone. Tasks share a mutex if
 //!
-//! - each is woken by about as many of the others as by chance, and wakes as many: none has a part of its own. (Who asks
-//!   and who answers, or who comes next in a row, has.)
+//! - each is woken by about as many of the others as by chance, and wakes as many: none has a part of its own. (Who
+//!   asks and who answers, or who comes next in a row, has.)
 //! - they are of one process, or have one name but for a number at its end.
-//! - those who wait at the same time are woken in the order in which they began to wait, and one at a time. (At a
-//!   barrier, the last one wakes all others.)
-//! - one that is woken, but waits for a CPU, may find it taken. (What is handed over, as System V's semaphores are, is not
-//!   a mutex as pthreads have it. It remains a wait for the task that released it.)
+//! - while one that was woken is on its CPU, and neither wakes the next one nor waits again, nobody else wakes one:
+//!   there is one place, and it is in there. (That is not so of several mutexes, or of locks for readers.)
+//! - those who wait at the same time are woken in the order in which they began to wait; if not, there must be hardly
+//!   an exception to the former. They are woken one at a time. (At a barrier, the last one wakes all others.)
+//! - one that is woken, but waits for a CPU, may find it taken. (What is handed over, as System V's semaphores are, is
+//!   not a mutex as pthreads have it. It remains a wait for the task that released it.)
 //! - one that is woken while others wait on wakes the next one before it sleeps for anything else. (Who takes one of
 //!   several places, as the jobs of `make` do, works there, and sleeps.)
 
@@ -34,11 +36,17 @@ const MOST: usize = 256;
 const PERCENT_OF_CHANCE: f64 = 60.0;
 const PART_OF_MEAN: usize = 20;
 
-/// So many times at least one is woken while another waits. Of these, so many percent at least are in the order in which
-/// they began to wait, and so many percent at most together with the one before.
+/// So many times at least one is woken while another waits. Of these, so many percent at least are in the order in
+/// which they began to wait, and so many percent at most together with the one before. In so many percent at most
+/// another one wakes one meanwhile; in so many if they are not in order.
 const FEWEST_QUEUED: usize = 16;
 const PERCENT_IN_ORDER: usize = 90;
 const PERCENT_TOGETHER: usize = 20;
+const PERCENT_BESIDE: usize = 10;
+const PERCENT_BESIDE_ANYHOW: usize = 3;
+
+/// Who was woken has its CPU, and the mutex, after this time.
+const SOON: Nanos = 20_000;
 
 /// One that gets a CPU only so long after it was woken, so many times at least, is less often the next to wake one than
 /// in so many percent.
@@ -182,6 +190,9 @@ struct Queue {
     queued: usize,
     in_order: usize,
     together: usize,
+    /// How often it shows whether another one woke one while it was in its section, and how often one did.
+    inside: usize,
+    beside: usize,
     /// How often it got a CPU late, and woke the next one all the same.
     late: usize,
     handed: usize,
@@ -214,6 +225,11 @@ impl Queue {
                 queue.queued += 1;
                 queue.in_order += usize::from(since <= *first);
                 queue.together += usize::from(by(waker).is_some_and(|next| next.now.saturating_sub(now) <= AT_ONCE));
+                let again = waits[place(sleeper)].front();
+                if let Some(beside) = is_beside(handoff, again, &woken[at + 1..]) {
+                    queue.inside += 1;
+                    queue.beside += usize::from(beside);
+                }
                 queue.late += usize::from(started.saturating_sub(now) >= LATE);
                 queue.handed += usize::from(started.saturating_sub(now) >= LATE && by(sleeper).is_some());
             }
@@ -229,8 +245,11 @@ impl Queue {
 
     /// Whether they are of one mutex.
     fn is_one(&self) -> bool {
+        let beside = |percent| self.beside * 100 <= self.inside * percent;
+        let in_order = self.in_order * 100 >= self.queued * PERCENT_IN_ORDER;
         self.queued >= FEWEST_QUEUED
-            && self.in_order * 100 >= self.queued * PERCENT_IN_ORDER
+            && self.inside >= FEWEST_QUEUED
+            && if in_order { beside(PERCENT_BESIDE) } else { beside(PERCENT_BESIDE_ANYHOW) }
             && self.together * 100 <= self.queued * PERCENT_TOGETHER
             && (self.late < FEWEST_LATE || self.handed * 100 < self.late * PERCENT_HANDED)
     }
@@ -255,6 +274,15 @@ impl Queue {
         let span = woken.last().map_or(0, |last| last.now.saturating_sub(woken[0].now));
         Signs { inside: inside.len(), outside: outside.len(), met: woken.len().saturating_sub(others), span }
     }
+}
+
+/// Whether somebody else wakes one while who was woken is in its section: after it got its CPU, and before it does or
+/// waits `again`. None if it waits again first, or too late to tell.
+fn is_beside(handoff: &Handoff, again: Option<&Nanos>, later: &[Handoff]) -> Option<bool> {
+    let soon = handoff.started.saturating_add(SOON);
+    let next = later.iter().take(MOST).find(|next| next.waker == handoff.sleeper || next.now > soon)?;
+    let waits = again.is_some_and(|again| *again <= next.now);
+    (!waits).then_some(next.waker != handoff.sleeper)
 }
 
 impl Lock {

@@ -22,8 +22,8 @@ const FEWEST: usize = 8;
 /// Of the tasks that were woken while others waited, so many percent at least go on to wake one.
 const PERCENT_WAKE_ON: usize = 60;
 
-/// One that was woken and sleeps again after no more work than such a part of a section found the mutex taken by another
-/// one. That work is the rest of one system call and a second one: so it is at least and at most so long.
+/// One that was woken and sleeps again after no more work than such a part of a section found the mutex taken by
+/// another one. That work is the rest of one system call and a second one: so it is at least and at most so long.
 const PART_IN_VAIN: Nanos = 4;
 const LEAST_IN_VAIN: Nanos = 20_000;
 const MOST_IN_VAIN: Nanos = 100_000;
@@ -58,8 +58,8 @@ impl Signs {
     fn sections(&self, length: f64, run: f64) -> f64 {
         let (met, at_a_time) = (self.met as f64, run / self.span as f64);
         if self.met >= FEWEST_MET && at_a_time >= AT_A_TIME {
-            // For each ns outside of sections as many begin as for each that others compute outside while one is in one:
-            // sections / (run - sections * length) = met / (sections * length * (at_a_time - 1))
+            // For each ns outside of sections as many begin as for each that others compute outside while one is in
+            // one: sections / (run - sections * length) = met / (sections * length * (at_a_time - 1))
             let half = met / (2.0 * (at_a_time - 1.0));
             (half * half + met * run / (length * (at_a_time - 1.0))).sqrt() - half
         } else if self.inside >= FEWEST {
@@ -103,8 +103,8 @@ enum Then {
 }
 
 impl Sections {
-    /// What the sequences of the members show, which had so much CPU time; none if they are not those of tasks that share
-    /// a mutex. `signs` are those if who waits again after so much work has waited in vain.
+    /// What the sequences of the members show, which had so much CPU time; none if they are not those of tasks that
+    /// share a mutex. `signs` are those if who waits again after so much work has waited in vain.
     pub fn of(
         members: &[TaskIx],
         lists: &[&[Token]],

@@ -17,6 +17,8 @@ struct Sharers {
     /// How many are in a section, and may be.
     inside: usize,
     places: usize,
+    /// Who came last is the first to be woken.
+    last_first: bool,
     /// How many sections there were.
     sections: usize,
     /// A task that none of them forks or locks with, and until when it is awake.
@@ -33,7 +35,17 @@ impl Sharers {
         }
         let mut rng = Rng::new(seed);
         let next = (0..sharers).map(|n| (20 + rng.below(900), n, true)).collect();
-        Self { script, rng, next, waiting: VecDeque::new(), inside: 0, places, sections: 0, outsider: 20 }
+        Self {
+            script,
+            rng,
+            next,
+            waiting: VecDeque::new(),
+            inside: 0,
+            places,
+            last_first: false,
+            sections: 0,
+            outsider: 20,
+        }
     }
 
     fn tid(n: u32) -> Tid {
@@ -61,7 +73,7 @@ impl Sharers {
                 self.leaves_after(n, time + took, length);
             } else {
                 self.sections += 1;
-                match self.waiting.pop_front() {
+                match if self.last_first { self.waiting.pop_back() } else { self.waiting.pop_front() } {
                     Some(other) => {
                         self.script.wake_in(Context::Task, time, cpu, tid, Self::tid(other));
                         self.script.switch(time + 1, 1 + other, 0, Runnable, Self::tid(other));
@@ -157,12 +169,22 @@ fn tasks_that_wait_for_whoever_holds_a_mutex_share_it() {
 }
 
 #[test]
+fn a_mutex_may_wake_whom_it_likes() {
+    let sharers = Sharers { last_first: true, ..Sharers::new(3, 5, 1) }.on(2_000, [1_000, 400], |_, _, _, _| 0);
+    let model = sharers.model();
+    assert_eq!(model.report.lockers, 5);
+    assert!(sections(&model.workload).abs_diff(2_000) < 240);
+}
+
+#[test]
 fn what_is_no_mutex_is_none() {
     let lockers = |sharers: Sharers| sharers.model().report.lockers;
     // Two take turns: that may be a conversation.
     assert_eq!(lockers(Sharers::new(1, 2, 1).on(1_000, [500, 400], |_, _, _, _| 0)), 0);
     // Somebody hardly ever waits.
     assert_eq!(lockers(Sharers::new(1, 3, 1).on(300, [9_000, 20], |_, _, _, _| 0)), 0);
+    // Two at a time.
+    assert_eq!(lockers(Sharers::new(1, 6, 2).on(1_000, [500, 400], |_, _, _, _| 0)), 0);
     // They sleep in it: one of several places, as of `make`'s jobs.
     let works = |sharers: &mut Sharers, n, outside, at| if outside { 0 } else { sharers.sleeps(n, at, 3_000) };
     assert_eq!(lockers(Sharers::new(1, 6, 3).on(1_000, [200, 100], works)), 0);
@@ -192,9 +214,9 @@ proptest! {
         seed in any::<u64>(), sharers in 3u32..7, between in 50u64..3_000, length in 10u64..800,
         sleepy in 1u64..30, chatty in 1u64..30,
     ) {
-        let meanwhile = |sharers: &mut Sharers, n, outside, at| match (sharers.rng.below(sleepy), sharers.rng.below(chatty)) {
-            (0, _) if outside || sleepy > 25 => sharers.sleeps(n, at, 1 + 3 * sleepy),
-            (_, 0) => sharers.asks(n, at, outside && chatty > 10),
+        let meanwhile = |all: &mut Sharers, n, outside, at| match (all.rng.below(sleepy), all.rng.below(chatty)) {
+            (0, _) if outside || sleepy > 25 => all.sleeps(n, at, 1 + 3 * sleepy),
+            (_, 0) => all.asks(n, at, outside && chatty > 10),
             _ => 0,
         };
         let model = Sharers::new(seed, sharers, 1).on(400, [between, length], meanwhile).model();
