@@ -253,6 +253,22 @@ fn real_workers_share_out_jobs() {
 }
 
 #[test]
+fn a_killed_task_keeps_no_mutex() {
+    let _guard = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"tasks": {
+        "holder": {"loop": 1, "x-lifetime": 200000, "lock": "m", "run": 9000000, "unlock": "m", "run1": 9000000},
+        "waiter": {"instance": 2, "loop": 1, "sleep": 20000, "lock": "m", "run": 2000, "unlock": "m"}}}"#;
+    let document = json(&exec(&workload(dir.path(), text), &["-d", "30s", "--no-record"]));
+    let tasks = by_name(&document["execution"]["tasks"]);
+    for name in ["holder", "waiter-0", "waiter-1"] {
+        let cpu = tasks[name]["cpu_us"].as_f64().unwrap();
+        assert!(tasks[name]["ended"] == true && cpu < 3e6, "{name}: {}", tasks[name]);
+    }
+    assert_eq!(["waiter-0", "waiter-1"].map(|name| tasks[name]["bursts"]["count"].as_u64()), [Some(1), Some(1)]);
+}
+
+#[test]
 fn resources_impose_the_order_that_they_should() {
     let _guard = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();
