@@ -45,8 +45,9 @@ const PERCENT_TOGETHER: usize = 20;
 const PERCENT_BESIDE: usize = 10;
 const PERCENT_BESIDE_ANYHOW: usize = 3;
 
-/// Who was woken has its CPU, and the mutex, after this time.
+/// Who was woken has its CPU, and the mutex, after this time. It is looked at what so many others do afterwards.
 const SOON: Nanos = 20_000;
+const LATER: usize = 64;
 
 /// One that gets a CPU only so long after it was woken, so many times at least, is less often the next to wake one than
 /// in so many percent.
@@ -280,7 +281,7 @@ impl Queue {
 /// waits `again`. None if it waits again first, or too late to tell.
 fn is_beside(handoff: &Handoff, again: Option<&Nanos>, later: &[Handoff]) -> Option<bool> {
     let soon = handoff.started.saturating_add(SOON);
-    let next = later.iter().take(MOST).find(|next| next.waker == handoff.sleeper || next.now > soon)?;
+    let next = later.iter().take(LATER).find(|next| next.waker == handoff.sleeper || next.now > soon)?;
     let waits = again.is_some_and(|again| *again <= next.now);
     (!waits).then_some(next.waker != handoff.sleeper)
 }
@@ -300,7 +301,7 @@ impl Lock {
         let queue = Some(Queue::of(&members, &woken)).filter(Queue::is_one)?;
         let preempted = track.handoffs.preempted().iter().filter(|preempted| is_member(preempted.task));
         let signs = |in_vain| queue.signs(&woken, preempted, in_vain);
-        let run = members.iter().map(|task| track.tasks[*task as usize].run).sum();
+        let run = members.iter().map(|task| track.tasks[*task as usize].run).fold(0, Nanos::saturating_add);
         let lists: Vec<&[Token]> = members.iter().map(|task| &track.tasks[*task as usize].sequence[..]).collect();
         let sections = Sections::of(&members, &lists, &queue.shares, run, signs)?;
         Some(Self { members, shares: queue.shares, sections })

@@ -37,6 +37,11 @@ const PERCENT_LONGEST: Nanos = 150;
 const FEWEST_MET: usize = 16;
 const AT_A_TIME: f64 = 1.2;
 
+/// A shorter section is none that others wait for. For each that shows, there are at most so many: of those that are
+/// very short, hardly any is waited for.
+const SHORTEST: Nanos = 500;
+const MOST_FOR_EACH: f64 = 32.0;
+
 /// Sections are no closer to each other than such a part of their length; that distance is found by so many halvings.
 const CLOSEST: f64 = 4.0;
 const HALVINGS: u32 = 40;
@@ -135,10 +140,13 @@ impl Sections {
         sorted.sort_unstable();
         let longest = sorted[sorted.len() * PERCENT_USUAL / 100].saturating_mul(PERCENT_LONGEST) / 100;
         lengths.retain(|length| *length <= longest);
-        let mean = lengths.iter().sum::<Nanos>() / lengths.len() as Nanos;
+        let mean = (lengths.iter().map(|length| u128::from(*length)).sum::<u128>() / lengths.len() as u128) as Nanos;
+        if mean < SHORTEST {
+            return None;
+        }
         let in_vain = (mean / PART_IN_VAIN).clamp(LEAST_IN_VAIN, MOST_IN_VAIN);
         // A section takes more CPU time than its work on a smaller CPU, and beside a busy sibling.
-        let work: Nanos = lists.iter().map(|list| total_run(list)).sum();
+        let work = lists.iter().map(|list| total_run(list)).fold(0, Nanos::saturating_add);
         let number = signs(in_vain).sections(mean as f64 * run as f64 / work.max(1) as f64, run as f64);
         Some(Self { lengths, mean, longest, in_vain, number })
     }
@@ -162,16 +170,17 @@ impl Sections {
     fn apart(&self, name: TaskIx, shown: &[Vec<Token>]) -> f64 {
         let gaps: Vec<Nanos> = shown.iter().flat_map(|list| parts(name, list)).map(|(gap, _)| total_run(gap)).collect();
         let sections = shown.iter().flatten().filter(|token| matches!(token, Token::Lock(_))).count();
+        let number = self.number.min(sections as f64 * MOST_FOR_EACH);
         let lacking = |apart: f64| {
             let hidden: usize = gaps.iter().map(|gap| self.hidden(*gap, apart)).sum();
-            ((sections + hidden) as f64) < self.number
+            ((sections + hidden) as f64) < number
         };
         let (mut least, mut most) = (self.mean as f64 / CLOSEST, gaps.iter().copied().max().unwrap_or(0) as f64 * 2.0);
         for _ in 0..HALVINGS {
             let middle = f64::midpoint(least, most);
             *(if lacking(middle) { &mut most } else { &mut least }) = middle;
         }
-        most
+        least
     }
 
     /// How many sections there are in so much work between two that show, if they are so far apart.
@@ -191,7 +200,9 @@ impl Sections {
         for (outside, section) in parts(name, list) {
             let gap = total_run(outside);
             let held: Vec<Nanos> = lengths.by_ref().take(self.hidden(gap, apart)).collect();
-            let apart = (gap.saturating_sub(held.iter().sum()) / (held.len() as Nanos + 1)).max(1);
+            let apart = (gap.saturating_sub(held.iter().fold(0, |sum, length| sum.saturating_add(*length)))
+                / (held.len() as Nanos + 1))
+                .max(1);
             let (mut held, mut due) = (held.into_iter(), apart);
             for token in outside {
                 let Token::Run(mut work) = *token else {
@@ -352,5 +363,61 @@ impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
         let first = usize::from(done == 0);
         self.list.splice(at..=at, all.into_iter().skip(first));
         at + 2 - first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Token = Token::Block { length: 50, waker: 2 };
+    const WAKE: Token = Token::Post(2);
+
+    /// What the first of three tasks does, if sections last 1 us and there are so many.
+    fn written(number: f64, list: &[Token], held: Nanos) -> Vec<Token> {
+        let sections = Sections { lengths: vec![1_000], mean: 1_000, longest: 1_500, in_vain: 100, number };
+        let times = |what: Token| list.iter().filter(|token| **token == what).count();
+        let share = Share { queued: vec![true; times(WAIT)], held: vec![held; times(WAKE)] };
+        let [own, others] = [share, Share::default()];
+        sections.written(&[1, 2, 3], &[list, &[], &[]], &[own, others.clone(), others]).swap_remove(0)
+    }
+
+    const LOCK: Token = Token::Lock(1);
+    const UNLOCK: Token = Token::Unlock(1);
+
+    #[test]
+    fn a_section_shows_at_its_beginning_or_at_its_end() {
+        use Token::Run;
+        // Both; the beginning alone; the end alone, and it had the mutex for longer than usual.
+        assert_eq!(written(0.0, &[WAIT, Run(900), WAKE, Run(5_000)], 0), [LOCK, Run(900), UNLOCK, Run(5_000)]);
+        assert_eq!(written(0.0, &[WAIT, Run(5_000)], 0), [LOCK, Run(1_000), UNLOCK, Run(4_000)]);
+        assert_eq!(written(0.0, &[Run(5_000), WAKE], 0), [Run(4_000), LOCK, Run(1_000), UNLOCK]);
+        assert_eq!(written(0.0, &[Run(5_000), WAKE], 2_000), [Run(3_000), LOCK, Run(2_000), UNLOCK]);
+        // It waits in vain; it wakes one long after its own section; it sleeps for something else.
+        assert_eq!(written(0.0, &[WAIT, Run(50), WAIT, Run(900), WAKE], 0), [LOCK, Run(950), UNLOCK]);
+        let twice = [LOCK, Run(1_000), UNLOCK, Run(2_000), LOCK, Run(1_000), UNLOCK];
+        assert_eq!(written(0.0, &[WAIT, Run(4_000), WAKE], 0), twice);
+        let sleep = Token::Block { length: 50, waker: 9 };
+        assert_eq!(written(0.0, &[WAIT, Run(300), sleep, Run(9)], 0), [LOCK, Run(300), UNLOCK, sleep, Run(9)]);
+        assert_eq!(written(0.0, &[sleep, Run(300), WAKE], 0), [sleep, LOCK, Run(300), UNLOCK]);
+    }
+
+    #[test]
+    fn what_does_not_show_is_between_what_does() {
+        use Token::Run;
+        let section = [LOCK, Run(1_000), UNLOCK];
+        let list = [WAIT, Run(1_000), WAKE, Run(11_000), WAIT, Run(1_000), WAKE];
+        let all = [&section[..], &[Run(3_000)], &section, &[Run(3_000)], &section, &[Run(3_000)], &section].concat();
+        assert_eq!(written(4.0, &list, 0), all);
+        assert_eq!(total_run(&written(1e9, &list, 0)), total_run(&list));
+    }
+
+    #[test]
+    fn there_are_not_many_more_than_show() {
+        for number in [1e6, f64::INFINITY] {
+            let list = written(number, &[WAIT, Token::Run(1_000), WAKE, Token::Run(1_000_000_000)], 0);
+            let all = list.iter().filter(|token| **token == LOCK).count();
+            assert!((32..=33).contains(&all), "{number}: {all}");
+        }
     }
 }
