@@ -208,7 +208,7 @@ impl ModelBuilder {
         let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
         let window = self.replay.observer.0.bounds();
         let mut services = Services::find(&self.track().tasks, &kept, window, alike);
-        let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task).to_owned());
+        let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task));
         let busy = |task| services.has(task) || teams.iter().any(|team| team.workers.contains(&task));
         let causal = |waker, task| causes.hold(self.track(), waker, task);
         let mut locks = Locks::find(self.track(), causal, |task| comm(&task), |task| !busy(task));

@@ -327,7 +327,15 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(at) = spinner {
             let q = mutex.spinners.remove(at).expect("the position is in the queue");
             self.stop_spinning(q);
-        } else if let Some(how) = self.inheritance {
+        } else {
+            self.wake_waiter(p, m, owner);
+        }
+    }
+
+    /// Handles that a mutex which `owner` held is free: `p` wakes the first waiter, if there is one to wake.
+    pub(super) fn wake_waiter(&mut self, p: TaskId, m: u32, owner: Option<TaskId>) {
+        let mutex = &mut self.resources.mutexes[m as usize];
+        if let Some(how) = self.inheritance {
             self.unlock_lending(how, p, m, owner);
         } else if std::mem::take(&mut mutex.wanted)
             && let Some(q) = mutex.waiters.pop_front()

@@ -83,13 +83,9 @@ impl<S: Scheduler> Engine<'_, S> {
     fn leaves_it_to_others(&mut self, p: TaskId, m: u32) {
         let mutex = &mut self.resources.mutexes[m as usize];
         mutex.waiters.retain(|q| *q != p);
-        mutex.wanted = mutex.owner.is_some();
-        let first = mutex.waiters.front().copied().filter(|_| mutex.owner.is_none());
-        if let Some(first) = first.filter(|q| self.processes[*q as usize].wait == Wait::Mutex(m)) {
-            if self.inheritance.is_none() {
-                mutex.waiters.pop_front();
-            }
-            self.wake(first, Some(p));
+        mutex.wanted = true;
+        if mutex.owner.is_none() {
+            self.wake_waiter(p, m, None);
         }
     }
 }

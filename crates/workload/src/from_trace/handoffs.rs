@@ -1,4 +1,4 @@
-//! Who was woken by whom and when, and who was preempted: what tells of mutexes ([`super::locks`]).
+//! Records which task woke which one, and when tasks were preempted. [`super::locks`] finds mutexes by that.
 
 use super::sequence::TaskIx;
 use super::track::Track;
@@ -56,7 +56,7 @@ impl Handoffs {
     }
 }
 
-/// What a task is at, as far as that concerns others.
+/// A task's latest wake-up and its latest time on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     /// Since when it is on a CPU.

@@ -80,7 +80,7 @@ pub(super) struct Task {
     pub work: Nanos,
     /// Its latest turn: the number of its stay on a CPU, among those of all tasks in the order in which they begin.
     pub turn: u64,
-    /// What it is at, as far as that tells of mutexes.
+    /// Its latest wake-up and its latest time on a CPU.
     pub shown: Turn,
     pub wakes: Wakes,
     pub phases: Phases,

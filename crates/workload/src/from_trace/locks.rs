@@ -91,8 +91,8 @@ impl Locks {
                 pairs.entry((*waker, *sleeper)).or_insert_with(|| holds(*waker, *sleeper));
             }
         }
-        pairs.retain(|_, holds| *holds);
-        let pairs: BTreeSet<(TaskIx, TaskIx)> = pairs.into_keys().collect();
+        let pairs: BTreeSet<(TaskIx, TaskIx)> =
+            pairs.into_iter().filter(|(_, holds)| *holds).map(|(pair, _)| pair).collect();
         Self(groups(&pairs).into_iter().filter_map(|group| Lock::of(track, &pairs, group)).collect())
     }
 
@@ -287,16 +287,16 @@ fn is_beside(handoff: &Handoff, again: Option<&Nanos>, later: &[Handoff]) -> Opt
 }
 
 impl Lock {
-    /// The mutex that most tasks of a group share, if they do, given who wakes whom.
+    /// The mutex that the tasks of a group share, without those that have a part of their own; none if they share none.
+    /// Of each pair, the first task wakes the second.
     fn of(track: &Track, pairs: &BTreeSet<(TaskIx, TaskIx)>, group: Vec<TaskIx>) -> Option<Self> {
-        let among = |woken: &mut dyn Iterator<Item = &Handoff>, group: &[TaskIx]| -> Vec<Handoff> {
-            let both = |h: &&Handoff| group.binary_search(&h.sleeper).is_ok() && group.binary_search(&h.waker).is_ok();
-            woken.filter(both).copied().collect()
+        let are_in = |group: &[TaskIx], handoff: &Handoff| {
+            [handoff.waker, handoff.sleeper].iter().all(|task| group.binary_search(task).is_ok())
         };
-        let holds = |handoff: &&Handoff| pairs.contains(&(handoff.waker, handoff.sleeper));
-        let woken = among(&mut track.handoffs.woken().iter().filter(holds), &group);
+        let holds = |handoff: &&Handoff| are_in(&group, handoff) && pairs.contains(&(handoff.waker, handoff.sleeper));
+        let mut woken: Vec<Handoff> = track.handoffs.woken().iter().filter(holds).copied().collect();
         let members = alike(&woken, group)?;
-        let woken = among(&mut woken.iter(), &members);
+        woken.retain(|handoff| are_in(&members, handoff));
         let is_member = |task: TaskIx| members.binary_search(&task).is_ok();
         let queue = Some(Queue::of(&members, &woken)).filter(Queue::is_one)?;
         let preempted = track.handoffs.preempted().iter().filter(|preempted| is_member(preempted.task));

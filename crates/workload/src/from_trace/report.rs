@@ -53,7 +53,7 @@ pub struct Report {
     pub servers: usize,
     /// Tasks that share out jobs: who is free takes the next one.
     pub workers: usize,
-    /// Tasks that share a mutex with others: who holds it is whom the others wait for.
+    /// Tasks that lock a mutex which several share.
     pub lockers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,

@@ -156,8 +156,7 @@ impl Sections {
         let mut lengths = self.lengths.iter().copied().cycle();
         let mut write = |(list, share): (&&[Token], &Share)| {
             let (name, lengths) = (members[0], &mut lengths);
-            let Self { longest, in_vain, .. } = *self;
-            let writer = Writer { name, longest, in_vain, lengths, list: Vec::new(), section: None, plain: 0 };
+            let writer = Writer { name, sections: self, lengths, list: Vec::new(), section: None, plain: 0 };
             writer.written(members, list, share)
         };
         let shown: Vec<Vec<Token>> = std::iter::zip(lists, shares).map(&mut write).collect();
@@ -200,9 +199,8 @@ impl Sections {
         for (outside, section) in parts(name, list) {
             let gap = total_run(outside);
             let held: Vec<Nanos> = lengths.by_ref().take(self.hidden(gap, apart)).collect();
-            let apart = (gap.saturating_sub(held.iter().fold(0, |sum, length| sum.saturating_add(*length)))
-                / (held.len() as Nanos + 1))
-                .max(1);
+            let inside = held.iter().copied().fold(0, Nanos::saturating_add);
+            let apart = (gap.saturating_sub(inside) / (held.len() as Nanos + 1)).max(1);
             let (mut held, mut due) = (held.into_iter(), apart);
             for token in outside {
                 let Token::Run(mut work) = *token else {
@@ -270,8 +268,7 @@ fn then(members: &[TaskIx], rest: &[Token]) -> Then {
 /// Writes the sections of one task.
 struct Writer<'a, I> {
     name: TaskIx,
-    longest: Nanos,
-    in_vain: Nanos,
+    sections: &'a Sections,
     lengths: &'a mut I,
     list: Vec<Token>,
     /// Behind the lock of the section that it is in.
@@ -302,7 +299,7 @@ impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
 
     /// It waits for the mutex, and gets it.
     fn waits(&mut self) {
-        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.in_vain) {
+        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.sections.in_vain) {
             self.close();
             self.list.push(Token::Lock(self.name));
             self.section = Some(self.list.len());
@@ -311,7 +308,7 @@ impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
 
     /// It wakes one that waited for the mutex, which it has held for so long at least if it had not waited for it.
     fn releases(&mut self, held: Nanos) {
-        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.longest) {
+        if self.section.is_none_or(|at| total_run(&self.list[at..]) > self.sections.longest) {
             self.close();
             let length = self.lengths.next().unwrap_or(0).max(held);
             self.insert_lock(length);
@@ -356,7 +353,7 @@ impl<I: Iterator<Item = Nanos>> Writer<'_, I> {
         self.unlock();
     }
 
-    /// Puts a token into a burst, when so much of it is done. Where the rest of the burst is.
+    /// Splits a burst after so much work, and puts a token between its parts. Returns the place of the second part.
     fn split(&mut self, at: usize, done: Nanos, token: Token) -> usize {
         let Token::Run(length) = self.list[at] else { return at };
         let all = [Token::Run(done), token, Token::Run(length - done)];

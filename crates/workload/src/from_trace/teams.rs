@@ -77,18 +77,18 @@ pub(super) struct Jobs {
 }
 
 /// The teams among the tasks, none of which serves several others or asks them. `comm` is a task's name.
-pub(super) fn find(
+pub(super) fn find<'a>(
     track: &Track,
     window: (Nanos, Nanos),
     (pools, services): (&[Vec<TaskIx>], &mut Services),
-    comm: impl Fn(TaskIx) -> String,
+    comm: impl Fn(TaskIx) -> &'a str,
 ) -> Vec<Team> {
     let finder = Finder { tasks: &track.tasks, endings: Endings::of(track), pools, window };
-    let mut families: BTreeMap<(TaskIx, Option<Tid>, String), Vec<TaskIx>> = BTreeMap::new();
+    let mut families: BTreeMap<(TaskIx, Option<Tid>, &str), Vec<TaskIx>> = BTreeMap::new();
     for (ix, task) in (0..).zip(&track.tasks) {
         if let Begin::Forked { by, .. } = task.begin {
             let process = finder.endings.process(task).filter(|process| *process != task.tid);
-            families.entry((by, process, kind(&comm(ix)).to_owned())).or_default().push(ix);
+            families.entry((by, process, kind(comm(ix)))).or_default().push(ix);
         }
     }
     families.retain(|_, family| family.len() > 1);
