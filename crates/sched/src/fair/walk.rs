@@ -166,6 +166,7 @@ impl<D: Discipline> Fair<D> {
     #[inline(always)]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
         let q = self.rqs.entities[e as usize].queue;
+        debug_assert_eq!(self.rqs.queues[q as usize].curr, Some(e), "what is put back has to be running");
         self.pelt.set_running(&self.rqs, e, false, cx.now());
         if self.rqs.entities[e as usize].on_rq {
             self.update_curr(cx, q);

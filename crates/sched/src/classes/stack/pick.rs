@@ -47,12 +47,14 @@ impl<F: Class> Stack<F> {
     pub(super) fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         self.switch_takes_time(cx, cpu);
-        let was = prev.map(|p| (p, self.classes[p as usize]));
+        let mut was = prev.map(|p| (p, self.classes[p as usize]));
         if let Some((p, class)) = was {
             self.pull(cx, cpu, p, class);
         }
         loop {
             let class = self.next_class(cx, cpu);
+            // Whether it is put back here or by its own class, that happens once, however often a class is chosen.
+            let was = was.take();
             if let Some((p, of)) = was
                 && of != class
             {

@@ -127,6 +127,26 @@ fn a_fair_server_serves_who_starves_in_6_12() {
     assert_eq!(simulate("linux-6.12", &machine, &load(tasks), &set, 10 * SECOND).named("fair").run, 0);
 }
 
+/// The last fair task goes to sleep while the server serves it. Nothing is left to serve, the real-time task sleeps too, and
+/// a second look at the classes finds a fair task to pull, since not every CPU that becomes idle balances. Who went to
+/// sleep was then put back twice, which made a list of tasks go round in a circle.
+#[test]
+fn who_leaves_a_cpu_is_put_back_once_if_the_server_finds_nobody_to_serve() {
+    let long = || vec![Op::Run(exactly(950 * MS)), Op::Sleep(exactly(30 * MS))];
+    let mut tasks =
+        vec![rt(forever("rt", 0, long()), Policy::Fifo, 10), rt(forever("rt", 0, long()), Policy::Fifo, 10)];
+    for (n, (run, sleep)) in [(300, 200), (300, 200), (100, 500), (20, 200)].into_iter().enumerate() {
+        let body = vec![Op::Run(exactly(run * MS / 1_000)), Op::Sleep(exactly(sleep * MS / 1_000))];
+        tasks.push(TaskSpec { session: n as u32 % 2, ..forever("fair", 0, body) });
+    }
+    let machine = schedlab_machine::load("2").unwrap();
+    let set = [("newidle_ratio", "103".to_owned())];
+    let how = How { duration: Some(20 * SECOND), seed: 76, skip_ticks: true };
+    let accounts = simulate_how("linux-6.18", &machine, &load(tasks), &set, &how);
+    let run: Nanos = accounts.tasks.iter().map(|task| task.run).sum();
+    assert!((38 * SECOND..=40 * SECOND).contains(&run), "{run}");
+}
+
 #[test]
 fn a_budget_that_is_overrun_is_missing_in_the_next_period() {
     for kernel in releases(v(3, 14)..) {
