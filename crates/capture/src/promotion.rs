@@ -1,7 +1,8 @@
-//! Puts the recorder before all ordinary tasks once it gets too little of a CPU to empty the kernel's buffers.
+//! Puts the recorder before all ordinary tasks once it gets too little of a CPU to empty the kernel's buffers, and
+//! before all real-time ones if that does not help.
 //!
-//! A recorder that waits for a CPU cannot see that it does. A thread of real-time priority therefore sleeps until a
-//! buffer fills, which happens only if there is much to record, and then looks whether the recorder runs.
+//! A recorder that waits for a CPU cannot see that it does. A thread of the highest real-time priority therefore sleeps
+//! until a buffer fills, which happens only if there is much to record, and then looks whether the recorder runs.
 
 use crate::drain::Drain;
 use crate::instance::Instance;
@@ -19,12 +20,16 @@ use std::time::Duration;
 /// How long the thread watches the recorder when a buffer has filled.
 const WATCHED: Duration = Duration::from_millis(20);
 
-/// The real-time priority that the recorder gets: the lowest.
-const PRIORITY: u32 = 1;
+/// The real-time priorities that the recorder gets, one after the other: the lowest and the highest.
+const PRIORITIES: [u32; 2] = [1, HIGHEST];
+const HIGHEST: u32 = 99;
+
+/// Since when the recorder has had each of [`PRIORITIES`].
+type Since = Arc<[OnceLock<Nanos>; PRIORITIES.len()]>;
 
 /// A thread that watches over the calling one, the recorder, until this is dropped.
 pub(crate) struct Promotion {
-    since: Arc<OnceLock<Nanos>>,
+    since: Since,
     thread: Option<(PipeWriter, JoinHandle<()>)>,
 }
 
@@ -34,7 +39,7 @@ struct Watch {
     clock: libc::clockid_t,
     buffers: Vec<RawFd>,
     stop: PipeReader,
-    since: Arc<OnceLock<Nanos>>,
+    since: Since,
 }
 
 impl Promotion {
@@ -46,7 +51,7 @@ impl Promotion {
     /// When the system has no more pipes or threads.
     pub(crate) fn watch(drain: &Drain, instance: &Instance) -> Result<Self> {
         let failed = |e: io::Error| Error::system("cannot watch over the recorder", &e);
-        let since = Arc::new(OnceLock::new());
+        let since = Since::default();
         let ordinary = SchedAttr::of(0).is_ok_and(|attr| attr.policy == libc::SCHED_OTHER as u32 && attr.nice <= 0);
         let clock = sys::clock_of_this_thread();
         let (Some(clock), true, true) = (clock, ordinary, instance.has("buffer_percent")) else {
@@ -63,9 +68,9 @@ impl Promotion {
         Ok(Self { since, thread: Some((end, thread)) })
     }
 
-    /// When the recorder was put before the ordinary tasks, if it was.
-    pub(crate) fn since(&self) -> Option<Nanos> {
-        self.since.get().copied()
+    /// When the recorder was put before the ordinary tasks, and before the real-time ones, if it was.
+    pub(crate) fn since(&self) -> [Option<Nanos>; PRIORITIES.len()] {
+        self.since.each_ref().map(|since| since.get().copied())
     }
 }
 
@@ -79,23 +84,34 @@ impl Drop for Promotion {
 }
 
 impl Watch {
-    /// Sleeps until a buffer has filled, and then looks on, until the recorder is promoted or has ended.
-    /// `begins` is dropped once this thread has its priority.
+    /// Gives the recorder one priority after the other, each once it gets too little of a CPU with the one before,
+    /// until it has ended. `begins` is dropped once this thread has its own priority.
     fn run(self, begins: mpsc::Sender<()>) -> io::Result<()> {
-        SchedAttr::fifo(PRIORITY).set()?;
+        SchedAttr::fifo(HIGHEST).set()?;
         drop(begins);
+        for (priority, since) in PRIORITIES.into_iter().zip(self.since.iter()) {
+            if !self.starves()? {
+                break;
+            }
+            SchedAttr::fifo(priority).set_of(self.recorder)?;
+            let _ = since.set(sys::monotonic());
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a buffer has filled, and then looks on, until the recorder gets too little of a CPU. Returns
+    /// `false` if it has ended before.
+    fn starves(&self) -> io::Result<bool> {
         let stop = self.stop.as_raw_fd();
         loop {
             sys::wait_readable(self.buffers.iter().copied().chain([stop]), Duration::MAX)?;
             let before = self.recorder_ran()?;
             if sys::wait_readable(std::iter::once(stop), WATCHED)? {
-                return Ok(());
+                return Ok(false);
             }
             let ran = Duration::from_nanos(self.recorder_ran()?.saturating_sub(before));
             if ran < WATCHED / 2 && self.full()? && procfs::is_runnable(Path::new("/proc/self/task"), self.recorder) {
-                SchedAttr::fifo(PRIORITY).set_of(self.recorder)?;
-                let _ = self.since.set(sys::monotonic());
-                return Ok(());
+                return Ok(true);
             }
         }
     }

@@ -74,6 +74,8 @@ pub struct Recorded {
     /// The time from the start until the recorder was given real-time priority, because it got too little of a CPU to
     /// empty the kernel's buffers.
     pub promoted_ns: Option<Nanos>,
+    /// The time from the start until it was given the highest real-time priority, because that did not help.
+    pub highest_ns: Option<Nanos>,
     /// The time from the start to the end.
     pub duration_ns: Nanos,
     /// The reason why it ended.

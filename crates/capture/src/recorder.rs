@@ -199,7 +199,7 @@ impl Recorder {
             self.pass_on(&mut output);
         };
         let end = self.finish(&mut output)?;
-        let promoted_ns = promotion.since().map(|at| at.saturating_sub(start));
+        let [promoted_ns, highest_ns] = promotion.since().map(|at| Some(at?.saturating_sub(start)));
         drop(promotion);
         let done = output.finish()?;
         let Self { instance, drain, signals, merge, .. } = self;
@@ -213,7 +213,9 @@ impl Recorder {
         });
         let crate::merge::Counts { events, lost, gaps, late, restored } = merge.counts;
         let duration_ns = end.saturating_sub(start);
-        Ok((done, Recorded { events, lost, gaps, late, restored, promoted_ns, duration_ns, ending, command }))
+        let recorded =
+            Recorded { events, lost, gaps, late, restored, promoted_ns, highest_ns, duration_ns, ending, command };
+        Ok((done, recorded))
     }
 
     /// Turns recording on. Returns when it began, and the tasks that were there.

@@ -223,13 +223,12 @@ impl Tasks {
         describe(time, caller, task, sink);
     }
 
-    /// Notes that a task is to be looked at.
+    /// Notes that a task is to be looked at, once for all that happens to it until then.
     fn doubt(&mut self, time: Nanos, tid: Tid) {
+        let Some(task) = self.tasks.get_mut(&tid).filter(|task| !task.doubted) else { return };
         if self.doubtful.len() < MOST_PENDING {
             self.doubtful.push_back((time, tid));
-            if let Some(task) = self.tasks.get_mut(&tid) {
-                task.doubted = true;
-            }
+            task.doubted = true;
         }
     }
 
@@ -418,6 +417,22 @@ mod tests {
         tasks.settle(50, &mut out);
         assert_eq!((out.1[0].as_str(), out.1.len()), ("21 1000: 1", 66));
         assert_eq!(out.1[64..], ["50 1100: 1", "50 2000: 1"]);
+    }
+
+    #[test]
+    fn a_task_that_changes_all_the_time_is_looked_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
+        tasks.begin(&[task(5, 5), task(6, 6)], &mut out);
+        for time in 0..1_000 {
+            let tid = 5 + time as Tid % 2;
+            tasks.change(time, Change::Asks { tid, call: Call::Policy { who: 0 } }, &mut out);
+            tasks.change(time, Change::Answered { tid, done: true }, &mut out);
+        }
+        assert_eq!(tasks.doubtful, [(64, 5), (65, 6)]);
+        allow(dir.path(), 5, "1");
+        tasks.settle(1_000, &mut out);
+        assert_eq!((tasks.doubtful.len(), out.1), (0, vec!["1000 5: 1".to_owned()]));
     }
 
     #[test]

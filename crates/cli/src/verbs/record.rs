@@ -135,6 +135,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
             "late": recorded.late,
             "restored": recorded.restored,
             "promoted_us": recorded.promoted_ns.map(|ns| ns as f64 / 1e3),
+            "highest_us": recorded.highest_ns.map(|ns| ns as f64 / 1e3),
             "duration_us": recorded.duration_ns as f64 / 1e3,
             "bytes": written.bytes,
             "bytes_per_event": per_event,
@@ -147,7 +148,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     let lost = match (recorded.lost, recorded.gaps) {
         (0, 0) => "none lost".to_owned(),
         (lost, gaps) => {
-            let or = if recorded.promoted_ns.is_some() { "" } else { " or --realtime 10" };
+            let or = if recorded.promoted_ns.is_some() { "" } else { " or --realtime 99" };
             format!("{} lost at {gaps} places, each marked; try --buffer 32M{or}", grouped(lost))
         }
     };
@@ -164,10 +165,9 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
         ui.note(format!("this machine hides idle tasks; {restored} switches from them were restored from CPU times"));
     }
     if let Some(at) = recorded.promoted_ns {
-        let seconds = at as f64 / 1e9;
-        ui.note(format!(
-            "the load left the recorder too little of the CPUs: since {seconds:.3} s it ran before all ordinary tasks"
-        ));
+        let since = |at: Nanos, whom: &str| format!("since {:.3} s it ran before all {whom} tasks", at as f64 / 1e9);
+        let highest = recorded.highest_ns.map_or_else(String::new, |at| format!(", and {}", since(at, "real-time")));
+        ui.note(format!("the load left the recorder too little of the CPUs: {}{highest}", since(at, "ordinary")));
     }
     nothing(recorded, only, ui);
     if recorded.ending == Ending::Processes {

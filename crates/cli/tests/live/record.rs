@@ -460,10 +460,24 @@ fn a_recorder_that_gets_no_cpu_comes_first() {
     let load = ["--", "timeout", "1.5", "nice", "-n", "-10", "/bin/sh", "-c", script.as_str()];
     let summary = json(&record(&busy, &load));
     assert!(summary["promoted_us"].as_f64().is_some(), "{summary}");
-    // Beside the thread that watches over it, which comes first in any case.
     let first = |file| {
         let tasks = read_all(file).unwrap().tasks.into_iter().filter(|task| task.properties.rt_priority == Some(1));
         tasks.map(|task| task.tid).collect::<BTreeSet<_>>().len()
     };
-    assert_eq!((first(&quiet), first(&busy)), (1, 2), "the trace says who comes first");
+    assert_eq!((first(&quiet), first(&busy)), (0, 1), "the trace says who comes first");
+    assert!(summary["highest_us"].is_null(), "that helped: {summary}");
+}
+
+#[test]
+fn real_time_tasks_do_not_keep_the_recorder_from_a_cpu() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("t.arrows");
+    // On each CPU, two that wake each other all the time.
+    let last = std::thread::available_parallelism().unwrap().get() - 1;
+    let pair = "dd if=/dev/zero bs=1 status=none | chrt -f 51 dd of=/dev/null bs=1 status=none";
+    let script = format!("for cpu in $(seq 0 {last}); do taskset -c $cpu chrt -f 50 /bin/sh -c '{pair}' & done; wait");
+    let load = ["--", "chrt", "-f", "60", "timeout", "1.5", "/bin/sh", "-c", script.as_str()];
+    let summary = json(&record(&trace, &load));
+    assert_eq!(summary["lost"], 0, "{summary}");
 }

@@ -127,9 +127,9 @@ fn a_fair_server_serves_who_starves_in_6_12() {
     assert_eq!(simulate("linux-6.12", &machine, &load(tasks), &set, 10 * SECOND).named("fair").run, 0);
 }
 
-/// The last fair task goes to sleep while the server serves it. Nothing is left to serve, the real-time task sleeps too, and
-/// a second look at the classes finds a fair task to pull, since not every CPU that becomes idle balances. Who went to
-/// sleep was then put back twice, which made a list of tasks go round in a circle.
+/// The last fair task goes to sleep while the server serves it. Nothing is left to serve, the real-time task sleeps
+/// too, and a second look at the classes finds a fair task to pull, since not every CPU that becomes idle balances. Who
+/// went to sleep was then put back twice, which made a list of tasks go round in a circle.
 #[test]
 fn who_leaves_a_cpu_is_put_back_once_if_the_server_finds_nobody_to_serve() {
     let long = || vec![Op::Run(exactly(950 * MS)), Op::Sleep(exactly(30 * MS))];
