@@ -4,7 +4,8 @@
 //! gave it. In the model it goes on, with its work or with its rounds of work and sleep, and is killed when it is as
 //! old as it was. There are two ways to stop a load:
 //!
-//! - A signal of `timeout` or a script's `kill` ends it.
+//! - A signal of `timeout` or a script's `kill` ends it. A child that is forked to be killed, and has done little or
+//!   nothing by then, did what there was: its end is most of its work.
 //! - It ends by itself when it sees that its time is over: right after a task of its process, or its parent, has slept
 //!   for at least half of its life. So benchmarks stop their threads.
 
@@ -73,7 +74,9 @@ impl Ending {
     /// SIGXCPU, SIGXFSZ, SIGSYS), or if nobody was left to work for (SIGPIPE): it did what there was.
     pub(super) fn by_signal(task: &Task, signal: u16, start: Nanos, now: Nanos) -> Option<Self> {
         let goes_on = !matches!(signal, 4..=8 | 11 | 13 | 24 | 25 | 31);
-        goes_on.then(|| Self { killed: true, ..Self::of(task, start, now) })
+        let end = Self::of(task, start, now);
+        let amid_work = end.amid_work || task.has_computed(task.began(start), start, now);
+        goes_on.then_some(Self { killed: true, amid_work, ..end })
     }
 
     /// The end of a task by itself.
@@ -89,8 +92,12 @@ impl Ending {
 
     /// Whether a task that began then and did `list` was in the middle of something when one of these sleeps was over.
     pub(super) fn is_stopped(self, list: &[Token], began: Nanos, mut naps: impl Iterator<Item = Nap>) -> bool {
-        naps.any(|nap| nap.stops(began, self.at))
-            && (self.amid_work || last_rounds(self.split(list).0, SLEEP).is_some())
+        naps.any(|nap| nap.stops(began, self.at)) && self.is_amid(list)
+    }
+
+    /// Whether a task that did `list` was at long work, or at rounds of work and sleep.
+    fn is_amid(self, list: &[Token]) -> bool {
+        self.amid_work || last_rounds(self.split(list).0, SLEEP).is_some()
     }
 
     /// The phases of a task that did `list` until it was ended.
@@ -163,7 +170,7 @@ impl<'a> Endings<'a> {
         let Some(ending) = task.ending else { return false };
         let process = self.process(task);
         if ending.killed {
-            return process.is_none_or(|process| !self.by_themselves.contains(&process));
+            return ending.is_amid(list) && process.is_none_or(|process| !self.by_themselves.contains(&process));
         }
         let others = process.and_then(|process| self.naps.get(&process)).into_iter().flatten();
         let others = others.filter(|(ix, _)| self.track.tasks[*ix as usize].slot != task.slot).map(|(_, nap)| *nap);

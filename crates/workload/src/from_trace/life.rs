@@ -212,12 +212,24 @@ impl Task {
     /// that time, and on a CPU for a hundredth, at least 10 ms; or waiting for a CPU for a tenth of it, at least 10 ms,
     /// even if it did not run at all. How much more of this work there was, nobody knows.
     pub fn is_amid_work(&self, start: Nanos, end: Nanos) -> bool {
-        let began = self.began(start);
         let span = end.saturating_sub(start);
-        let awake = end.saturating_sub(self.awake.unwrap_or(began));
-        let at_work = matches!(self.place, Place::Running { .. } | Place::Ready);
-        let waited = awake.saturating_sub(self.burst);
-        let long = awake >= span / 10 && self.burst >= (span / 100).max(LONG);
-        at_work && (long || waited >= (span / 10).max(LONG))
+        let waited = self.awake_for(start, end).saturating_sub(self.burst);
+        self.has_computed(start, start, end) || self.is_at_work() && waited >= (span / 10).max(LONG)
+    }
+
+    /// Whether it is awake, and has been for a tenth of the time `since` then, and on a CPU for a hundredth, at least
+    /// 10 ms.
+    pub fn has_computed(&self, since: Nanos, start: Nanos, end: Nanos) -> bool {
+        let span = end.saturating_sub(since);
+        let long = self.awake_for(start, end) >= span / 10 && self.burst >= (span / 100).max(LONG);
+        self.is_at_work() && long
+    }
+
+    fn awake_for(&self, start: Nanos, end: Nanos) -> Nanos {
+        end.saturating_sub(self.awake.unwrap_or(self.began(start)))
+    }
+
+    fn is_at_work(&self) -> bool {
+        matches!(self.place, Place::Running { .. } | Place::Ready)
     }
 }

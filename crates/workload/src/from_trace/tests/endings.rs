@@ -73,6 +73,34 @@ fn rounds_that_a_signal_cut_go_on() {
     assert!(matches!(&last.events.last().unwrap().what, Action::SemPost(name) if name == "wake-parent-1"), "{last:?}");
 }
 
+/// A parent (1) forks a child (2), which waits for its CPU, and kills it. What the child does then is its end.
+#[test]
+fn a_child_that_did_nothing_before_it_was_killed_did_what_there_was() {
+    let mut s = Script::default();
+    s.name(1, "parent").name(2, "child").switch(0, 0, 0, Runnable, 1).at(100, 0, Payload::Fork { parent: 1, child: 2 });
+    s.switch(600, 0, 1, Sleeping, 2);
+    killed(&mut s, 605, 0, 2, SIGKILL);
+    s.wake(780, 0, 2, 1).switch(790, 0, 2, Dead, 1).switch(900, 0, 1, Dead, 0);
+    let model = s.model(&Options::default()).unwrap();
+    let child = task(&model, "child-2");
+    assert_eq!((child.lifetime, model.report.killed), (None, 0));
+    assert!(matches!(child.phases[0].events[0].what, Action::Run(length) if length.mean == 190_000), "{child:?}");
+}
+
+/// A hog (2) that a signal ends when it is 50 ms old, after 2 s, would have gone on for longer.
+#[test]
+fn a_short_life_of_work_that_a_signal_cut_goes_on_too() {
+    let mut s = Script::default();
+    s.name(1, "parent").name(2, "hog").switch(0, 0, 0, Runnable, 1);
+    s.at(1_900_000, 0, Payload::Fork { parent: 1, child: 2 }).switch(1_900_500, 0, 1, Sleeping, 2);
+    killed(s.wake(1_949_900, 1, 0, 1), 1_950_000, 0, 2, SIGKILL);
+    s.switch(1_950_200, 0, 2, Dead, 1).switch(2_000_000, 0, 1, Dead, 0);
+    let model = s.model(&Options::default()).unwrap();
+    let hog = task(&model, "hog-2");
+    assert_eq!(hog.lifetime, Some(50_000 * US));
+    assert_eq!(hog.phases.last().unwrap().loops, None, "it computes until then");
+}
+
 /// When the process of 2 and 3 ends by itself, a signal ends its other thread.
 #[test]
 fn threads_of_a_process_that_ends_did_what_there_was() {
