@@ -16,7 +16,8 @@
 //! - one that is woken, but waits for a CPU, may find it taken. (What is handed over, as System V's semaphores are, is
 //!   not a mutex as pthreads have it. It remains a wait for the task that released it.)
 //! - one that is woken while others wait on wakes the next one before it sleeps for anything else. (Who takes one of
-//!   several places, as the jobs of `make` do, works there, and sleeps.)
+//!   several places, as the jobs of `make` do, works there, and sleeps.) Nor does it often wait again in the group
+//!   before it wakes one. (Threads do that which wait for each other's messages and for the lock of an interpreter.)
 
 use super::handoffs::{Handoff, Preempted};
 use super::life::Task;
@@ -37,11 +38,13 @@ const PERCENT_OF_CHANCE: f64 = 60.0;
 const PART_OF_MEAN: usize = 20;
 
 /// So many times at least one is woken while another waits. Of these, so many percent at least are in the order in
-/// which they began to wait, and so many percent at most together with the one before. In so many percent at most
-/// another one wakes one meanwhile; in so many if they are not in order.
+/// which they began to wait, and so many percent at most together with the one before. In so many percent at least it
+/// shows what is done while it is in its section; in so many percent of these at most another one wakes one meanwhile,
+/// and in so many if they are not in order.
 const FEWEST_QUEUED: usize = 16;
 const PERCENT_IN_ORDER: usize = 90;
 const PERCENT_TOGETHER: usize = 20;
+const PERCENT_INSIDE: usize = 40;
 const PERCENT_BESIDE: usize = 10;
 const PERCENT_BESIDE_ANYHOW: usize = 3;
 
@@ -249,7 +252,7 @@ impl Queue {
         let beside = |percent| self.beside * 100 <= self.inside * percent;
         let in_order = self.in_order * 100 >= self.queued * PERCENT_IN_ORDER;
         self.queued >= FEWEST_QUEUED
-            && self.inside >= FEWEST_QUEUED
+            && self.inside >= FEWEST_QUEUED.max(self.queued * PERCENT_INSIDE / 100)
             && if in_order { beside(PERCENT_BESIDE) } else { beside(PERCENT_BESIDE_ANYHOW) }
             && self.together * 100 <= self.queued * PERCENT_TOGETHER
             && (self.late < FEWEST_LATE || self.handed * 100 < self.late * PERCENT_HANDED)

@@ -206,6 +206,26 @@ fn what_is_no_mutex_is_none() {
     assert_eq!(lockers(barrier), 0);
 }
 
+/// One of three is awake, and wakes another one now and then. That one mostly waits again, and only now and then goes
+/// on in its place.
+#[test]
+fn who_waits_again_before_it_wakes_one_has_no_mutex() {
+    let mut three = Sharers::new(1, 3, 1);
+    three.script.switch(30, 2, Sharers::tid(1), Sleeping, 0).switch(30, 3, Sharers::tid(2), Sleeping, 0);
+    let mut awake = 0;
+    for round in 1..1_000 {
+        let time = round * 100;
+        let other = (awake + 1 + three.rng.below(2) as u32) % 3;
+        let (cpu, tid) = (1 + other, Sharers::tid(other));
+        three.script.wake_in(Context::Task, time, 1 + awake, Sharers::tid(awake), tid);
+        three.script.switch(time + 1, cpu, 0, Runnable, tid);
+        let stays = if three.rng.below(6) == 0 { std::mem::replace(&mut awake, other) } else { other };
+        three.script.switch(time + 5 + round % 7, 1 + stays, Sharers::tid(stays), Sleeping, 0);
+    }
+    three.next = vec![(100_000, awake, true)];
+    assert_eq!(three.model().report.lockers, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
