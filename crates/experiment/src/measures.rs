@@ -42,9 +42,14 @@ fn memory_node(task: &TaskFigures) -> Result<f64, String> {
     memory(task)?.node.map(f64::from).ok_or_else(|| "has given its memory back".to_owned())
 }
 
-/// A percentile of a task's latency, where it was ever woken.
+/// A percentile of a task's latency, where it was ever woken and is known to have got its CPU.
 fn latency(task: &TaskFigures, which: usize) -> Result<f64, String> {
-    task.latency_us.map(|l| l[which]).ok_or_else(|| "was never woken".to_owned())
+    let unknown = if task.voluntary <= 1 {
+        "was never woken"
+    } else {
+        "slept, but when it got a CPU after a wake-up is not known: this machine hides its idle tasks"
+    };
+    task.latency_us.map(|l| l[which]).ok_or_else(|| unknown.to_owned())
 }
 
 fn ended(task: &TaskFigures) -> Result<f64, String> {
