@@ -132,8 +132,8 @@ pub struct TaskFigures {
     pub settled: Option<Nanos>,
     /// Its memory at the end.
     pub memory: Option<MemoryStats>,
-    /// From wake-up to running, in us: mean, p50, p90, p99, p999, max; none where it was never woken, or none of its wake-ups shows
-    /// when it got a CPU.
+    /// From wake-up to running, in us: mean, p50, p90, p99, p999, max; none where it was never woken, or where no
+    /// wake-up shows when it got a CPU.
     pub latency_us: Option<[f64; 6]>,
 }
 
