@@ -21,6 +21,7 @@
 mod cause;
 mod causes;
 mod coarse;
+mod consumers;
 mod cores;
 mod costs;
 mod emit;
@@ -207,12 +208,16 @@ impl ModelBuilder {
         let comm = |task: &TaskIx| self.comm(&self.track().tasks[*task as usize]);
         let alike = |tasks: &[TaskIx]| tasks.iter().all(|task| comm(task) == comm(&tasks[0]));
         let window = self.replay.observer.0.bounds();
-        let mut services = Services::find(&self.track().tasks, &kept, window, alike);
+        let mut services = Services::find(self.track(), &kept, window, alike);
         let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task));
         let busy = |task| services.has(task) || teams.iter().any(|team| team.workers.contains(&task));
         let causal = |waker, task| causes.hold(self.track(), waker, task);
         let mut locks = Locks::find(self.track(), causal, |task| comm(&task), |task| !busy(task));
+        let takes = |task| locks.has(task) || pools.iter().any(|pool| pool.contains(&task));
+        let causal = |waker, task| causes.hold(self.track(), waker, task);
+        let consumers = consumers::pools(self.track(), causal, |task| !busy(task) && !takes(task));
         self.add_unseen(causes, &joins, (&mut services, &mut locks), options.most_events);
+        pools.extend(consumers);
         pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some() || locks.has(*task)));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let shared = pools::semaphores(&self.track().tasks, &kept, pools);

@@ -11,8 +11,9 @@
 //! again ([`super::serving`]). Of both sides that is true where there is one server or one client: then the smaller
 //! side serves. One client of several servers may also send each of them what is meant for it: they count as a service
 //! only if they have one name. Servers that have too much to do are never woken. They are taken for servers if there
-//! are several, which wake nobody else than their clients, and if these wait for nobody else. So are tasks that send
-//! others what these have not asked for; but as long as they are what is short, the others ask in time.
+//! are several, which wake nobody else than their clients, and if these wait for nobody else. Tasks that send others
+//! what these have not asked for look alike; but whom these wake waits in turn ([`super::consumers`]), while some
+//! answers take longer than others.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:
 //!
@@ -29,11 +30,14 @@
 //! many questions as the servers take, and each of these is answered. So while there is a question, some server that is
 //! not done takes it.
 
+use super::consumers::are_woken_in_order;
+use super::handoffs::Handoff;
 use super::life::Task;
 use super::pools::Play;
 use super::sequence::{ANSWER, QUEUE, TaskIx, Token, is_folded};
 use super::serving::{answer_their_wakers, had_questions, never_sleep};
 use super::sides::{Sides, links};
+use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::BTreeMap;
 
@@ -81,11 +85,13 @@ pub(super) struct Services(Vec<Service>);
 
 impl Services {
     /// Those that these sequences show. Of tasks whose sequences have loops nothing is known.
-    pub fn find(tasks: &[Task], kept: &[bool], window: (Nanos, Nanos), alike: impl Fn(&[TaskIx]) -> bool) -> Self {
+    pub fn find(track: &Track, kept: &[bool], window: (Nanos, Nanos), alike: impl Fn(&[TaskIx]) -> bool) -> Self {
+        let tasks = &track.tasks;
         let all: Vec<&[Token]> = tasks.iter().map(|task| &task.sequence[..]).collect();
         let plain: Vec<&[Token]> = all.iter().map(|list| if is_folded(list) { &[] } else { *list }).collect();
-        let sides = Sides::of(&links(&plain));
-        let mut services = Self(sides.into_iter().filter_map(|sides| service(&plain, sides, &alike)).collect());
+        let sides = Sides::of(&links(&plain)).into_iter();
+        let woken = track.handoffs.woken();
+        let mut services = Self(sides.filter_map(|sides| service(&plain, sides, woken, &alike)).collect());
         services.0.retain(|service| had_questions(tasks, window, &service.servers, &service.clients));
         services.written(tasks, kept, &all);
         services
@@ -151,11 +157,16 @@ fn awaited(list: &[Token]) -> u64 {
 }
 
 /// The service that the tasks of two sides are, if one side serves the other.
-fn service(sequences: &[&[Token]], Sides(sides): Sides, alike: impl Fn(&[TaskIx]) -> bool) -> Option<Service> {
+fn service(
+    sequences: &[&[Token]],
+    Sides(sides): Sides,
+    woken: &[Handoff],
+    alike: impl Fn(&[TaskIx]) -> bool,
+) -> Option<Service> {
     let [a, b] = &sides;
     let serves = |servers: &[TaskIx], clients: &[TaskIx]| {
-        let serve = || answer_their_wakers(sequences, servers, clients) || never_sleep(sequences, servers, clients);
-        servers.len() + clients.len() > 2 && serve()
+        let unasked = || never_sleep(sequences, servers, clients) && !are_woken_in_order(woken, servers, clients);
+        servers.len() + clients.len() > 2 && (answer_their_wakers(sequences, servers, clients) || unasked())
     };
     let a_serves = match (serves(a, b), serves(b, a)) {
         (true, true) if a.len() == b.len() => return None,
@@ -354,7 +365,7 @@ mod tests {
     fn found(rounds: &[&[Token]]) -> Vec<Service> {
         let sequences: Vec<Vec<Token>> = rounds.iter().map(|round| round.repeat(40)).collect();
         let lists: Vec<&[Token]> = sequences.iter().map(|list| &list[..]).collect();
-        Sides::of(&links(&lists)).into_iter().filter_map(|sides| service(&lists, sides, |_| true)).collect()
+        Sides::of(&links(&lists)).into_iter().filter_map(|sides| service(&lists, sides, &[], |_| true)).collect()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Traces with a known program give that program back; random traces keep each task's CPU time.
 
 mod children;
+mod consumers;
 mod endings;
 mod ends;
 mod habits;

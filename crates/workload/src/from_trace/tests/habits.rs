@@ -233,7 +233,7 @@ impl Shop {
 }
 
 /// The queues of a workload.
-fn queues(workload: &Workload) -> Vec<String> {
+pub(super) fn queues(workload: &Workload) -> Vec<String> {
     let steps = workload.tasks.iter().flat_map(|task| task.phases.iter().flat_map(|phase| &phase.events));
     let queue = |step: &Step| match &step.what {
         Action::SemWait(name) if name.starts_with("queue-") => Some(name.clone()),
