@@ -5,9 +5,10 @@
 //! So such consumers wait on one semaphore, as a pool does ([`super::pools`]).
 //!
 //! - Several consumers are woken by the same producers, and nearly never by others; nor do they wake these.
-//! - The producers sleep far less often than they wake one. (Who sends a message and sleeps has a habit, which shows who
-//!   takes from one queue: [`super::habits`].)
-//! - Who has waited longest is woken first, as by a futex or a condition; or else who has waited shortest, as by `epoll`.
+//! - The producers sleep far less often than they wake one. (Who sends a message and sleeps has a habit, which shows
+//!   who takes from one queue: [`super::habits`].)
+//! - Who has waited longest is woken first, as by a futex or a condition; or else who has waited shortest, as by
+//!   `epoll`.
 //! - They are woken one at a time, not all together.
 
 use super::handoffs::Handoff;
@@ -16,8 +17,9 @@ use super::track::Track;
 use schedlab_base::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A producer wakes each of its consumers so many times at least.
+/// A producer wakes each of its consumers so many times at least. Of more consumers it is not asked how they wait.
 const FEWEST: usize = 8;
+const MOST: usize = 256;
 
 /// For each sleep of a producer, it wakes consumers so many times at least.
 const WAKES_A_SLEEP: usize = 5;
@@ -31,8 +33,8 @@ const PERCENT_TOGETHER: usize = 20;
 /// What a task does for two others within this time, it does at once.
 const AT_ONCE: Nanos = 5_000;
 
-/// So many percent of the wake-ups of consumers at most are by others than their producers, and of those of producers by
-/// their consumers, as many for each wake-up by them.
+/// So many percent of the wake-ups of consumers at most are by others than their producers, or of producers by their
+/// consumers.
 const PERCENT_ASTRAY: usize = 10;
 
 /// Producers and their consumers.
@@ -42,8 +44,8 @@ struct Queue {
     consumers: BTreeSet<TaskIx>,
 }
 
-/// The consumers that take from one queue, by queue, among the tasks that may. `causal` says whether a task wakes another
-/// one of its own accord.
+/// The consumers that take from one queue, by queue, among the tasks that may. `causal` says whether a task wakes
+/// another one of its own accord.
 pub(super) fn pools(
     track: &Track,
     mut causal: impl FnMut(TaskIx, TaskIx) -> bool,
@@ -75,10 +77,9 @@ pub(super) fn pools(
     }
     let queues = queues.into_iter().filter(|queue| queue.is_apart(&pairs));
     let queues = queues.map(|Queue { producers, consumers }| (Vec::from_iter(producers), Vec::from_iter(consumers)));
-    queues
-        .filter(|(producers, consumers)| are_woken_in_order(woken, producers, consumers))
-        .map(|(_, all)| all)
-        .collect()
+    let in_order =
+        |(producers, consumers): &(Vec<TaskIx>, Vec<TaskIx>)| are_woken_in_order(woken, producers, consumers);
+    queues.filter(in_order).map(|(_, consumers)| consumers).collect()
 }
 
 impl Queue {
@@ -99,6 +100,9 @@ impl Queue {
 
 /// Whether the producers, in ascending order, wake the consumers in order and one at a time.
 pub(super) fn are_woken_in_order(woken: &[Handoff], producers: &[TaskIx], consumers: &[TaskIx]) -> bool {
+    if consumers.len() > MOST {
+        return false;
+    }
     let is = |tasks: &[TaskIx], task: TaskIx| tasks.binary_search(&task).is_ok();
     let given = woken.iter().filter(|handoff| is(producers, handoff.waker) && is(consumers, handoff.sleeper));
     let mut waits: BTreeMap<TaskIx, VecDeque<Nanos>> = BTreeMap::new();

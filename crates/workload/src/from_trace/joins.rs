@@ -111,10 +111,6 @@ impl Track {
     /// A task leaves its CPU in this state, not to come back by itself.
     pub(super) fn leaves(&mut self, ix: TaskIx, state: TaskState, now: Nanos) {
         self.burst_ends(ix, now);
-        // One that began awake, and slept in no time once it had a CPU, would seem to have slept from the start.
-        if self.tasks[ix as usize].sequence.is_empty() && !matches!(state, TaskState::Dead | TaskState::Zombie) {
-            self.push(ix, Token::Run(1));
-        }
         let at = self.moment();
         let Task { family, work, past, .. } = &mut self.tasks[ix as usize];
         past.rests(now);
