@@ -211,10 +211,9 @@ impl ModelBuilder {
         let mut services = Services::find(self.track(), &kept, window, alike);
         let teams = teams::find(self.track(), window, (&pools, &mut services), |task| comm(&task));
         let busy = |task| services.has(task) || teams.iter().any(|team| team.workers.contains(&task));
-        let causal = |waker, task| causes.hold(self.track(), waker, task);
-        let mut locks = Locks::find(self.track(), causal, |task| comm(&task), |task| !busy(task));
+        let mut causal = |waker, task| causes.hold(self.track(), waker, task);
+        let mut locks = Locks::find(self.track(), &mut causal, |task| comm(&task), |task| !busy(task));
         let takes = |task| locks.has(task) || pools.iter().any(|pool| pool.contains(&task));
-        let causal = |waker, task| causes.hold(self.track(), waker, task);
         let consumers = consumers::pools(self.track(), causal, |task| !busy(task) && !takes(task));
         self.add_unseen(causes, &joins, (&mut services, &mut locks), options.most_events);
         pools.extend(consumers);

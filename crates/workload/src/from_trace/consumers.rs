@@ -11,11 +11,10 @@
 //!   `epoll`.
 //! - They are woken one at a time, not all together.
 
-use super::handoffs::Handoff;
+use super::handoffs::{FEWEST_QUEUED, Handoff, PERCENT_IN_ORDER, PERCENT_TOGETHER, TOGETHER, Waits};
 use super::sequence::{TaskIx, Token};
 use super::track::Track;
-use schedlab_base::Nanos;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A producer wakes each of its consumers so many times at least. Of more consumers it is not asked how they wait.
 const FEWEST: usize = 8;
@@ -24,21 +23,11 @@ const MOST: usize = 256;
 /// For each sleep of a producer, it wakes consumers so many times at least.
 const WAKES_A_SLEEP: usize = 5;
 
-/// So many times at least one consumer is woken while another waits. Of these, so many percent at least are in order,
-/// and so many at most together with the one before.
-const FEWEST_QUEUED: usize = 16;
-const PERCENT_IN_ORDER: usize = 90;
-const PERCENT_TOGETHER: usize = 20;
-
-/// What a task does for two others within this time, it does at once.
-const AT_ONCE: Nanos = 5_000;
-
 /// So many percent of the wake-ups of consumers at most are by others than their producers, or of producers by their
 /// consumers.
 const PERCENT_ASTRAY: usize = 10;
 
 /// Producers and their consumers.
-#[derive(Default)]
 struct Queue {
     producers: BTreeSet<TaskIx>,
     consumers: BTreeSet<TaskIx>,
@@ -75,11 +64,12 @@ pub(super) fn pools(
         }
         queues.push(queue);
     }
-    let queues = queues.into_iter().filter(|queue| queue.is_apart(&pairs));
-    let queues = queues.map(|Queue { producers, consumers }| (Vec::from_iter(producers), Vec::from_iter(consumers)));
-    let in_order =
-        |(producers, consumers): &(Vec<TaskIx>, Vec<TaskIx>)| are_woken_in_order(woken, producers, consumers);
-    queues.filter(in_order).map(|(_, consumers)| consumers).collect()
+    let one = |queue: Queue| {
+        let is_apart = queue.is_apart(&pairs);
+        let [producers, consumers] = [queue.producers, queue.consumers].map(Vec::from_iter);
+        (is_apart && are_woken_in_order(woken, &producers, &consumers)).then_some(consumers)
+    };
+    queues.into_iter().filter_map(one).collect()
 }
 
 impl Queue {
@@ -98,25 +88,24 @@ impl Queue {
     }
 }
 
-/// Whether the producers, in ascending order, wake the consumers in order and one at a time.
+/// Whether the producers wake the consumers in order and one at a time. Both are in ascending order.
 pub(super) fn are_woken_in_order(woken: &[Handoff], producers: &[TaskIx], consumers: &[TaskIx]) -> bool {
     if consumers.len() > MOST {
         return false;
     }
     let is = |tasks: &[TaskIx], task: TaskIx| tasks.binary_search(&task).is_ok();
     let given = woken.iter().filter(|handoff| is(producers, handoff.waker) && is(consumers, handoff.sleeper));
-    let mut waits: BTreeMap<TaskIx, VecDeque<Nanos>> = BTreeMap::new();
-    given.clone().for_each(|handoff| waits.entry(handoff.sleeper).or_default().push_back(handoff.since));
+    let mut waits = Waits::of(consumers, given.clone());
     let (mut queued, mut longest, mut shortest, mut together) = (0, 0, 0, 0);
     let mut before: Option<&Handoff> = None;
     for handoff in given {
-        waits.get_mut(&handoff.sleeper).expect("it is one of them").pop_front();
-        let others = || waits.values().filter_map(VecDeque::front).filter(|since| **since < handoff.now);
-        if let (Some(first), Some(last)) = (others().min(), others().max()) {
+        let Handoff { waker, sleeper, since, now, .. } = *handoff;
+        waits.end(sleeper);
+        if let (Some(first), Some(last)) = (waits.under_way(now).min(), waits.under_way(now).max()) {
             queued += 1;
-            longest += usize::from(handoff.since <= *first);
-            shortest += usize::from(handoff.since >= *last);
-            let at_once = |before: &Handoff| before.waker == handoff.waker && handoff.now - before.now <= AT_ONCE;
+            longest += usize::from(since <= first);
+            shortest += usize::from(since >= last);
+            let at_once = |before: &Handoff| before.waker == waker && now.saturating_sub(before.now) <= TOGETHER;
             together += usize::from(before.is_some_and(at_once));
         }
         before = Some(handoff);

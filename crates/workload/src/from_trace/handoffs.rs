@@ -1,14 +1,24 @@
-//! Records which task woke which one, and when tasks were preempted. [`super::locks`] finds mutexes by that.
+//! Records which task woke which one, and when tasks were preempted. That tells of mutexes ([`super::locks`]), and of
+//! consumers that take from one queue ([`super::consumers`]).
 
 use super::sequence::TaskIx;
 use super::track::Track;
 use schedlab_base::Nanos;
+use std::collections::VecDeque;
 
 /// At most so many of each are held.
 const MOST: usize = 1 << 20;
 
 /// One that gets a CPU this soon after it was woken may have preempted somebody because it was woken.
 const AT_ONCE: Nanos = 50_000;
+
+/// How those who wait at the same time are woken shows if one is woken so many times at least while another waits. They
+/// are woken in order if so many percent at least are, and one at a time if so many percent at most are woken together
+/// with another one: within this time, by the same task.
+pub(super) const FEWEST_QUEUED: usize = 16;
+pub(super) const PERCENT_IN_ORDER: usize = 90;
+pub(super) const PERCENT_TOGETHER: usize = 20;
+pub(super) const TOGETHER: Nanos = 5_000;
 
 /// A task that another one woke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +63,45 @@ impl Handoffs {
     /// The tasks that were preempted, but not by one that another one had just woken.
     pub fn preempted(&self) -> &[Preempted] {
         &self.preempted
+    }
+}
+
+/// The waits of tasks, each of which one of these wake-ups ends, of those that are not over yet.
+pub(super) struct Waits<'a> {
+    members: &'a [TaskIx],
+    /// When the waits of each began, in order.
+    since: Vec<VecDeque<Nanos>>,
+}
+
+impl<'a> Waits<'a> {
+    /// Before the first of these wake-ups, which are in order. `members`, in ascending order, are who is woken.
+    pub fn of<'h>(members: &'a [TaskIx], woken: impl Iterator<Item = &'h Handoff>) -> Self {
+        let mut waits = Self { members, since: vec![VecDeque::new(); members.len()] };
+        for handoff in woken {
+            let place = waits.place(handoff.sleeper);
+            waits.since[place].push_back(handoff.since);
+        }
+        waits
+    }
+
+    fn place(&self, task: TaskIx) -> usize {
+        self.members.binary_search(&task).expect("it is a member")
+    }
+
+    /// The first wait of a task is over.
+    pub fn end(&mut self, task: TaskIx) {
+        let place = self.place(task);
+        self.since[place].pop_front();
+    }
+
+    /// When the next wait of a task begins.
+    pub fn next_of(&self, task: TaskIx) -> Option<Nanos> {
+        self.since[self.place(task)].front().copied()
+    }
+
+    /// When the waits began that are under way at this time.
+    pub fn under_way(&self, now: Nanos) -> impl Iterator<Item = Nanos> + '_ {
+        self.since.iter().filter_map(VecDeque::front).copied().filter(move |since| *since < now)
     }
 }
 

@@ -19,14 +19,14 @@
 //!   several places, as the jobs of `make` do, works there, and sleeps.) Nor does it often wait again in the group
 //!   before it wakes one. (Threads do that which wait for each other's messages and for the lock of an interpreter.)
 
-use super::handoffs::{Handoff, Preempted};
+use super::handoffs::{FEWEST_QUEUED, Handoff, PERCENT_IN_ORDER, PERCENT_TOGETHER, Preempted, TOGETHER, Waits};
 use super::life::Task;
 use super::sections::{Sections, Share, Signs};
 use super::sequence::{TaskIx, Token, is_folded};
 use super::teams::kind;
 use super::track::Track;
 use schedlab_base::Nanos;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks that share a mutex: so many at least and at most.
 const FEWEST: usize = 3;
@@ -37,13 +37,9 @@ const MOST: usize = 256;
 const PERCENT_OF_CHANCE: f64 = 60.0;
 const PART_OF_MEAN: usize = 20;
 
-/// So many times at least one is woken while another waits. Of these, so many percent at least are in the order in
-/// which they began to wait, and so many percent at most together with the one before. In so many percent at least it
-/// shows what is done while it is in its section; in so many percent of these at most another one wakes one meanwhile,
-/// and in so many if they are not in order.
-const FEWEST_QUEUED: usize = 16;
-const PERCENT_IN_ORDER: usize = 90;
-const PERCENT_TOGETHER: usize = 20;
+/// Of those who are woken while another one waits, so many percent at least show what is done while they are in their
+/// section; in so many percent of these at most another one wakes one meanwhile, and in so many if they are not woken
+/// in the order in which they began to wait.
 const PERCENT_INSIDE: usize = 40;
 const PERCENT_BESIDE: usize = 10;
 const PERCENT_BESIDE_ANYHOW: usize = 3;
@@ -57,9 +53,6 @@ const LATER: usize = 64;
 const LATE: Nanos = 100_000;
 const FEWEST_LATE: usize = 16;
 const PERCENT_HANDED: usize = 95;
-
-/// What a task does for two others within this time, it does at once.
-const AT_ONCE: Nanos = 5_000;
 
 /// A mutex.
 #[derive(Debug)]
@@ -206,8 +199,7 @@ impl Queue {
     /// What these wake-ups of members by members say, which are in order.
     fn of(members: &[TaskIx], woken: &[Handoff]) -> Self {
         let place = |task: TaskIx| members.binary_search(&task).expect("it is a member");
-        let mut waits: Vec<VecDeque<Nanos>> = vec![VecDeque::new(); members.len()];
-        woken.iter().for_each(|handoff| waits[place(handoff.sleeper)].push_back(handoff.since));
+        let mut waits = Waits::of(members, woken.iter());
         let mut sinces: Vec<Nanos> = woken.iter().map(|handoff| handoff.since).collect();
         sinces.sort_unstable();
         let mut queue = Self { shares: vec![Share::default(); members.len()], sinces, ..Self::default() };
@@ -215,8 +207,8 @@ impl Queue {
         let (mut released, mut tried) = (0, None);
         for (at, handoff) in woken.iter().enumerate() {
             let Handoff { sleeper, waker, since, now, started, turn, .. } = *handoff;
-            waits[place(sleeper)].pop_front();
-            let first = waits.iter().filter_map(VecDeque::front).filter(|since| **since < now).min();
+            waits.end(sleeper);
+            let first = waits.under_way(now).min();
             queue.shares[place(sleeper)].queued.push(first.is_some());
             // Who came after the last release found the mutex held.
             let came = queue.sinces.get(queue.began_by(released)).copied().filter(|came| *came < now);
@@ -227,10 +219,9 @@ impl Queue {
                 let next = woken.get(at + 1);
                 let by = |task: TaskIx| next.filter(|next| next.waker == task);
                 queue.queued += 1;
-                queue.in_order += usize::from(since <= *first);
-                queue.together += usize::from(by(waker).is_some_and(|next| next.now.saturating_sub(now) <= AT_ONCE));
-                let again = waits[place(sleeper)].front();
-                if let Some(beside) = is_beside(handoff, again, &woken[at + 1..]) {
+                queue.in_order += usize::from(since <= first);
+                queue.together += usize::from(by(waker).is_some_and(|next| next.now.saturating_sub(now) <= TOGETHER));
+                if let Some(beside) = is_beside(handoff, waits.next_of(sleeper), &woken[at + 1..]) {
                     queue.inside += 1;
                     queue.beside += usize::from(beside);
                 }
@@ -282,10 +273,10 @@ impl Queue {
 
 /// Whether somebody else wakes one while who was woken is in its section: after it got its CPU, and before it does or
 /// waits `again`. None if it waits again first, or too late to tell.
-fn is_beside(handoff: &Handoff, again: Option<&Nanos>, later: &[Handoff]) -> Option<bool> {
+fn is_beside(handoff: &Handoff, again: Option<Nanos>, later: &[Handoff]) -> Option<bool> {
     let soon = handoff.started.saturating_add(SOON);
     let next = later.iter().take(LATER).find(|next| next.waker == handoff.sleeper || next.now > soon)?;
-    let waits = again.is_some_and(|again| *again <= next.now);
+    let waits = again.is_some_and(|again| again <= next.now);
     (!waits).then_some(next.waker != handoff.sleeper)
 }
 

@@ -12,7 +12,7 @@
 //! side serves. One client of several servers may also send each of them what is meant for it: they count as a service
 //! only if they have one name. Servers that have too much to do are never woken. They are taken for servers if there
 //! are several, which wake nobody else than their clients, and if these wait for nobody else. Tasks that send others
-//! what these have not asked for look alike; but whom these wake waits in turn ([`super::consumers`]), while some
+//! what these have not asked for look alike; but they wake in turn those who wait ([`super::consumers`]), while some
 //! answers take longer than others.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:

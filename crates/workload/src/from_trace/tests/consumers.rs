@@ -10,8 +10,9 @@ struct Works {
     script: Script,
     rng: Rng,
     producers: u32,
-    /// The consumers that sleep, and since when the others do not, by the order in which they went to sleep.
+    /// The consumers that sleep, in the order in which they went to sleep.
     asleep: Vec<u32>,
+    /// The others, and until when each is awake.
     awake: Vec<(Nanos, u32)>,
 }
 
