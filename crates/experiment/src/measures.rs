@@ -47,7 +47,7 @@ fn latency(task: &TaskFigures, which: usize) -> Result<f64, String> {
     let unknown = if task.voluntary <= 1 {
         "was never woken"
     } else {
-        "slept, but when it got a CPU after a wake-up is not known: this machine hides its idle tasks"
+        "slept, but no wake-up shows when it got a CPU, as on a machine that hides its idle tasks"
     };
     task.latency_us.map(|l| l[which]).ok_or_else(|| unknown.to_owned())
 }
