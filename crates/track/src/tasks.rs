@@ -52,6 +52,8 @@ pub(crate) struct Task {
     pub(crate) status: Status,
     /// Whether the recorder sees it leave CPUs.
     pub(crate) leaves: Leaves,
+    /// Its priority, when it was last told.
+    pub(crate) prio: i16,
     /// The CPU that it runs on or waits for.
     pub(crate) cpu: CpuId,
     /// The epoch of that CPU when the task began to wait.
@@ -72,6 +74,7 @@ impl Task {
             tid,
             status: Status::Unknown,
             leaves: Leaves::Unknown,
+            prio: 120,
             cpu: 0,
             epoch: 0,
             since: 0,

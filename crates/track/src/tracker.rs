@@ -12,7 +12,7 @@ mod switch;
 mod tests;
 mod wake;
 
-use crate::tasks::{Slot, Status, TaskTable};
+use crate::tasks::{NEVER, Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
 use exits::Exits;
 use members::Members;
@@ -36,6 +36,8 @@ struct Cpu {
     aside: bool,
     /// Whether the last switch away from its idle task was not seen.
     blind: bool,
+    /// The task that slept here and whose wake-up another CPU asked for last, and when.
+    asked: Option<(Slot, Nanos)>,
     /// Whether the metadata lists the CPU or an event names it; otherwise it is only a gap in the numbering.
     present: bool,
 }
@@ -136,7 +138,7 @@ impl Tracker {
         self.now = self.now.max(event.time);
         self.events += 1;
         if self.now >= self.exits.due {
-            self.arrive(observer);
+            self.arrive(self.now, observer);
         }
         if !self.has(event.cpu) && !self.admit(event.cpu) {
             return;
@@ -153,9 +155,13 @@ impl Tracker {
             Payload::Wakeup { tid, prio, target } => self.woken(cpu, (tid, prio), target, false, observer),
             Payload::WakeupNew { tid, prio, target } => self.woken(cpu, (tid, prio), target, true, observer),
             Payload::Migrate { tid, from, to, .. } => self.migrate(tid, from, to, observer),
-            Payload::Fork { parent, child } => self.fork(cpu, parent, child, observer),
+            Payload::Fork { parent, child } => {
+                self.is_on(cpu, parent, observer);
+                self.fork(cpu, parent, child, observer);
+            }
             Payload::Exec { tid, old } => self.exec(tid, old, observer),
             Payload::Exit { tid, .. } => {
+                self.is_on(cpu, tid, observer);
                 if let Some(slot) = self.task(tid, observer) {
                     observer.exits(slot, now);
                 }
@@ -165,6 +171,7 @@ impl Tracker {
             Payload::Considered { why, word, mask, .. } => observer.looked(cpu, why, word, mask),
             Payload::Interrupt { kind, number, took } => observer.interrupted(cpu, (kind, number), took, now),
             Payload::Sleeps { tid, why } => {
+                self.is_on(cpu, tid, observer);
                 if let Some(slot) = self.task(tid, observer) {
                     observer.sleeps(slot, why);
                 }
@@ -212,7 +219,7 @@ impl Tracker {
         }
         let end = end.or(self.span.map(|(_, end)| end.max(self.until))).unwrap_or(self.until).max(self.now);
         self.now = end;
-        self.arrive(observer);
+        self.arrive(NEVER, observer);
         for (number, cpu) in (0..).zip(&mut self.cpus).filter(|(_, cpu)| cpu.present) {
             observer.span(number, cpu.occupant, cpu.since, end);
             observer.queue(number, end, None);
@@ -283,6 +290,7 @@ impl Tracker {
             fresh: true,
             aside: false,
             blind: false,
+            asked: None,
             present: false,
         };
         let at = number as usize;

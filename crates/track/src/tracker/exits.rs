@@ -1,19 +1,39 @@
 //! When a CPU whose idle task is not seen to leave got the task that was woken onto it: as long after the wake-up as
-//! CPUs take whose idle task is seen.
+//! CPUs take whose idle task is seen. Where the idle CPU itself does the wake-up, which another one asked for, that is
+//! not seen either, and the time counts from when it was asked for.
 
 use super::Tracker;
 use crate::tasks::{NEVER, Slot, Status, Task};
 use crate::{Observer, Occupant};
 use schedlab_base::{CpuId, Nanos};
 
-/// A task that an idle CPU gets, which nobody will see.
+/// A CPU that is not seen to leave idle for so many times the usual time has left it unseen, but not before this time.
+const PATIENCE: Nanos = 4;
+const LEAST_PATIENCE: Nanos = 20_000;
+
+/// A task that an idle CPU gets, which nobody may see.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
-    at: Nanos,
+    due: Nanos,
     woken: Nanos,
     cpu: CpuId,
     task: Slot,
-    prio: i16,
+}
+
+/// About the median of the times that idle CPUs took; 0 while there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Typical(pub Nanos);
+
+impl Typical {
+    /// A CPU took this long. The median is approached by small steps.
+    fn add(&mut self, took: Nanos) {
+        let step = (self.0 / 32).max(1);
+        self.0 = match self.0 {
+            0 => took,
+            known if took > known => (known + step).min(took),
+            known => known.saturating_sub(step).max(took),
+        };
+    }
 }
 
 /// What is known of idle CPUs that tasks are woken onto.
@@ -21,34 +41,26 @@ struct Coming {
 pub(super) struct Exits {
     /// Whether some idle task has not been seen to leave its CPU. Until then nothing is learnt.
     pub hidden: bool,
-    /// When the first task comes; [`NEVER`] if none does.
+    /// When the first task is known to have come; [`NEVER`] if none does.
     pub due: Nanos,
-    /// About the median time from a wake-up to the switch, of those seen; 0 while there is none.
-    pub typical: Nanos,
+    /// From a wake-up to the switch, of those seen.
+    pub woken: Typical,
+    /// The same from when another CPU asked for the wake-up.
+    pub asked: Typical,
     coming: Vec<Coming>,
 }
 
 impl Default for Exits {
     fn default() -> Self {
-        Self { hidden: false, due: NEVER, typical: 0, coming: Vec::new() }
+        Self { hidden: false, due: NEVER, woken: Typical(0), asked: Typical(0), coming: Vec::new() }
     }
 }
 
 impl Exits {
-    /// A CPU took this long. The median is approached by small steps.
-    fn add(&mut self, took: Nanos) {
-        let step = (self.typical / 32).max(1);
-        self.typical = match self.typical {
-            0 => took,
-            known if took > known => (known + step).min(took),
-            known => known.saturating_sub(step).max(took),
-        };
-    }
-
-    /// The first that comes until `now`.
+    /// The first that is due by `now`.
     fn next(&mut self, now: Nanos) -> Option<Coming> {
-        let first = (0..self.coming.len()).min_by_key(|i| self.coming[*i].at)?;
-        (self.coming[first].at <= now).then(|| self.coming.remove(first))
+        let first = (0..self.coming.len()).min_by_key(|i| self.coming[*i].due)?;
+        (self.coming[first].due <= now).then(|| self.coming.remove(first))
     }
 }
 
@@ -60,49 +72,67 @@ impl Tracker {
         if let (Some(since), Occupant::Task(slot)) = (since, entered) {
             let task = &self.tasks[slot];
             if task.status == Status::Waiting && task.wakeup != NEVER && task.wakeup >= since {
-                self.exits.add(self.now - task.wakeup);
-                self.cpus[number as usize].blind = false;
+                self.exits.woken.add(self.now - task.wakeup);
+                let cpu = &mut self.cpus[number as usize];
+                cpu.blind = false;
+                if let Some((_, at)) = cpu.asked.take().filter(|(asked, at)| *asked == slot && *at == task.waking) {
+                    self.exits.asked.add(self.now - at);
+                }
             }
+        }
+    }
+
+    /// CPU `by` asks for a wake-up of a task that slept on another CPU.
+    #[inline]
+    pub(super) fn asks(&mut self, by: CpuId, slot: Slot) {
+        let number = self.tasks[slot].cpu;
+        if self.exits.hidden && number != by {
+            self.cpus[number as usize].asked = Some((slot, self.now));
+        }
+    }
+
+    /// Since when `left`, which was woken, can have been on an idle CPU, and how long it usually takes from there.
+    pub(super) fn woken_onto(&self, left: Occupant) -> Option<(Nanos, Nanos)> {
+        let Occupant::Task(slot) = left else { return None };
+        let Task { status, since, waking, .. } = self.tasks[slot];
+        match status {
+            Status::Waiting => Some((since, self.exits.woken.0)),
+            // It may have been asked for when the task was about to sleep.
+            Status::Sleeping | Status::Unknown if waking != NEVER => Some((since.max(waking), self.exits.asked.0)),
+            _ => None,
         }
     }
 
     /// The instant at which `left` probably got the CPU, which was not seen.
     pub(super) fn likely(&self, number: CpuId, left: Occupant) -> Nanos {
         let (at, believed) = (self.earliest(number, left), self.cpus[number as usize].occupant);
-        match left {
-            Occupant::Task(slot) if believed == Occupant::Idle && self.tasks[slot].status == Status::Waiting => {
-                at + self.exits.typical.min((self.now - at) / 2)
-            }
+        match self.woken_onto(left) {
+            Some((_, typical)) if believed == Occupant::Idle => at + typical.min((self.now - at) / 2),
             _ => at,
         }
     }
 
-    /// A task was woken onto an idle CPU that will not be seen to get it.
+    /// A task was woken onto an idle CPU that will probably not be seen to get it.
     #[cold]
-    pub(super) fn comes(&mut self, cpu: CpuId, task: Slot, prio: i16, observer: &mut impl Observer) {
-        if self.exits.typical == 0 {
-            return self.start_unseen(cpu, task, prio, self.now, observer);
-        }
-        let (woken, at) = (self.now, self.now.saturating_add(self.exits.typical));
-        self.exits.coming.push(Coming { at, woken, cpu, task, prio });
-        self.exits.due = self.exits.due.min(at);
+    pub(super) fn comes(&mut self, cpu: CpuId, task: Slot) {
+        let patience = (PATIENCE * self.exits.woken.0).max(LEAST_PATIENCE);
+        let coming = Coming { due: self.now.saturating_add(patience), woken: self.now, cpu, task };
+        self.exits.coming.push(coming);
+        self.exits.due = self.exits.due.min(coming.due);
     }
 
-    /// Gives idle CPUs the tasks that have come until now.
+    /// Gives idle CPUs the tasks that came unseen, of which nothing has been seen by now.
     #[cold]
-    pub(super) fn arrive(&mut self, observer: &mut impl Observer) {
-        let now = self.now;
-        while let Some(Coming { at, woken, cpu: number, task: slot, prio }) = self.exits.next(now) {
+    pub(super) fn arrive(&mut self, by: Nanos, observer: &mut impl Observer) {
+        while let Some(Coming { woken, cpu: number, task: slot, .. }) = self.exits.next(by) {
             let cpu = &self.cpus[number as usize];
             let idle = cpu.occupant == Occupant::Idle && cpu.since <= woken;
             let waits = |task: &Task| (task.status, task.cpu, task.since) == (Status::Waiting, number, woken);
             if idle && waits(&self.tasks[slot]) {
-                self.now = at;
-                observer.clock(at);
-                self.start_unseen(number, slot, prio, at, observer);
+                let at = woken.saturating_add(self.exits.woken.0).min(self.now);
+                self.start_unseen(number, slot, at, observer);
             }
         }
-        self.now = now;
-        self.exits.due = self.exits.coming.iter().map(|coming| coming.at).min().unwrap_or(NEVER);
+        self.exits.due = self.exits.coming.iter().map(|coming| coming.due).min().unwrap_or(NEVER);
     }
 }

@@ -21,7 +21,10 @@ impl Tracker {
         };
         let whole = self.members.all_followed();
         let (left, entered, aside) = if whole { (left, entered, false) } else { self.partly(left, entered) };
-        let since = self.close(number, left, prev_prio, observer);
+        if let Occupant::Task(slot) = left {
+            self.tasks[slot].prio = prev_prio;
+        }
+        let since = self.close(number, left, observer);
         if self.exits.hidden && left == Occupant::Idle {
             self.learn_exit(number, since, entered);
         }
@@ -65,7 +68,7 @@ impl Tracker {
     /// Tells what was before the span that a switch away from `left` ends. Returns since when `left` had the CPU, if
     /// that is known.
     #[inline]
-    fn close(&mut self, number: CpuId, left: Occupant, prio: i16, observer: &mut impl Observer) -> Option<Nanos> {
+    fn close(&mut self, number: CpuId, left: Occupant, observer: &mut impl Observer) -> Option<Nanos> {
         let cpu = &self.cpus[number as usize];
         let (since, now) = (cpu.since, self.now);
         match cpu.occupant {
@@ -93,7 +96,7 @@ impl Tracker {
             }
             believed => {
                 let at = self.likely(number, left);
-                self.close_unseen(number, believed, (left, prio), at, observer);
+                self.close_unseen(number, believed, left, at, observer);
                 Some(at)
             }
         }
@@ -106,6 +109,7 @@ impl Tracker {
         match left {
             Occupant::Task(slot) => match self.tasks[slot] {
                 Task { status: Status::Waiting | Status::Sleeping | Status::Unknown, since: then, .. } => {
+                    let then = self.woken_onto(left).map_or(then, |(woken, _)| woken);
                     since.max(then).min(self.now)
                 }
                 _ => since,
@@ -120,12 +124,12 @@ impl Tracker {
         &mut self,
         number: CpuId,
         believed: Occupant,
-        (left, prio): (Occupant, i16),
+        left: Occupant,
         at: Nanos,
         observer: &mut impl Observer,
     ) {
         let (since, now) = (self.cpus[number as usize].since, self.now);
-        let earliest = self.earliest(number, left);
+        let (earliest, woken) = (self.earliest(number, left), self.woken_onto(left));
         if let Occupant::Task(slot) = believed {
             let task = &mut self.tasks[slot];
             if task.leaves == Leaves::Unknown && task.is_on(number) {
@@ -133,7 +137,7 @@ impl Tracker {
             }
             self.vanish(slot, number, at, observer);
         }
-        let in_time = believed == Occupant::Idle && self.came(number, left, at);
+        let in_time = believed == Occupant::Idle && self.came(number, left);
         if believed == Occupant::Idle && !(in_time && at == now) {
             observer.misjudged(number, in_time.then_some(at), now);
         }
@@ -143,9 +147,15 @@ impl Tracker {
             if task.status == Status::Waiting && !in_time {
                 observer.doubted(slot, now);
             }
+            if let Some((asked, _)) = woken.filter(|_| in_time && task.status != Status::Waiting) {
+                // The idle task did the wake-up shortly before.
+                let wait = self.exits.woken.0.min(at - asked);
+                observer.waited(slot, number, at - wait, at, true);
+                observer.served(slot, number, Delay { wait, wakeup: None, waking: None, end: at });
+            }
             self.now = at;
             if self.tasks[slot].status != Status::Dead {
-                self.enter_unseen(slot, number, Start { now: at, prio, unseen: true }, observer);
+                self.enter_unseen(slot, number, Start { now: at, prio: self.tasks[slot].prio, unseen: true }, observer);
             }
             self.now = now;
         }
@@ -163,7 +173,7 @@ impl Tracker {
 
     /// Whether `left`, which is seen to leave an idle CPU, had left a CPU runnable and was neither woken nor moved to
     /// the idle one since. Its cgroup's quota may have been used up, or its runtime as a deadline task.
-    fn came_back(&self, number: CpuId, left: Occupant) -> bool {
+    pub(super) fn came_back(&self, number: CpuId, left: Occupant) -> bool {
         let Occupant::Task(slot) = left else { return false };
         let task = &self.tasks[slot];
         let preempted = task.status == Status::Waiting && task.wakeup == NEVER && task.leaves == Leaves::Seen;
@@ -192,27 +202,20 @@ impl Tracker {
         self.contradicted = self.contradicted.saturating_add(now - at);
     }
 
-    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it, no later than such tasks do.
-    /// Then nothing is in doubt but the instant: the CPU was idle until then, and the task waited.
-    fn came(&self, number: CpuId, left: Occupant, at: Nanos) -> bool {
+    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it.
+    /// Then nothing is in doubt but the instant: the CPU was idle until then, and the task waited. That its wake-up was
+    /// asked for and is not seen shows as well that the idle task did it.
+    fn came(&self, number: CpuId, left: Occupant) -> bool {
         let (Occupant::Task(slot), cpu) = (left, &self.cpus[number as usize]) else { return false };
-        let task = &self.tasks[slot];
-        let there = (task.status, task.cpu) == (Status::Waiting, number) && task.since >= cpu.since;
-        there && cpu.blind && (at == self.now || self.now - task.since <= self.exits.typical)
+        let (Some((woken, _)), task) = (self.woken_onto(left), &self.tasks[slot]) else { return false };
+        task.cpu == number && woken >= cpu.since && (task.status == Status::Sleeping || cpu.blind)
     }
 
     /// The CPU got a task that waited for it at `at`, which was not seen.
     #[cold]
-    pub(super) fn start_unseen(
-        &mut self,
-        number: CpuId,
-        slot: Slot,
-        prio: i16,
-        at: Nanos,
-        observer: &mut impl Observer,
-    ) {
+    pub(super) fn start_unseen(&mut self, number: CpuId, slot: Slot, at: Nanos, observer: &mut impl Observer) {
         let (believed, entered) = (self.cpus[number as usize].occupant, Occupant::Task(slot));
-        self.close_unseen(number, believed, (entered, prio), at, observer);
+        self.close_unseen(number, believed, entered, at, observer);
         observer.span(number, entered, at, self.now);
         self.occupy(number, entered, observer);
     }

@@ -98,6 +98,11 @@ fn waking(time: Nanos, cpu: CpuId, tid: Tid, target: CpuId) -> Event {
     Event { time, cpu, what: Payload::Waking { tid, prio: 120, target, waker: 0, context: Context::HardIrq } }
 }
 
+/// `waker` asks for a wake-up while it runs.
+fn asks(time: Nanos, cpu: CpuId, waker: Tid, tid: Tid, target: CpuId) -> Event {
+    Event { time, cpu, what: Payload::Waking { tid, prio: 120, target, waker, context: Context::Task } }
+}
+
 fn told(meta: &Meta, events: &[Event], end: Nanos) -> String {
     let mut replay = Replay::new(meta, Told::default());
     replay.events(events);
@@ -200,8 +205,8 @@ fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
     let expected = "woken 3 by Some(1); queued 3 on 1 at 2; woken 2 by Some(1); queued 2 on 1 at 4; cpu1 misjudged; \
                     doubted 2 ; waited 2 on 1 4-4; started 2 on 1 at 4 unseen; doubted 3 ; cpu1 idle 0-4; cpu1 2 4-6; \
                     stopped 2 on 1 at 6 since Some(4); woken 4 by Some(1); queued 4 on 1 at 7; \
-                    waited 4 on 1 7-7; started 4 on 1 at 7 unseen; cpu1 idle 6-7; \
-                    cpu1 4 7-7; cpu0 1 0-9; cpu1 4 7-9";
+                    cpu1 misjudged since 7; waited 4 on 1 7-7; started 4 on 1 at 7 unseen; cpu1 idle 6-7; \
+                    cpu1 4 7-9; cpu0 1 0-9; cpu1 4 9-9";
     assert_eq!(told(&meta, &events, 9), expected);
 }
 
@@ -230,8 +235,8 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
     let expected = [
         "waited 2 on 1 10-10",
         "started 2 on 1 at 10 unseen",
-        "waited 2 on 1 40-46",
-        "started 2 on 1 at 46 unseen",
+        "waited 2 on 1 40-45",
+        "started 2 on 1 at 45 unseen",
         "waited 2 on 1 60-62",
         "started 2 on 1 at 62 unseen",
         "waited 2 on 1 70-76",
@@ -239,7 +244,49 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
     ];
     assert_eq!(of(2), expected);
     assert_eq!(of(4), ["waited 4 on 1 43-50", "started 4 on 1 at 50"]);
-    assert!(all.contains("cpu1 idle 15-46; ") && all.contains("cpu1 2 76-90"), "{all}");
+    assert!(all.contains("cpu1 idle 15-45; ") && all.contains("cpu1 2 76-90"), "{all}");
+}
+
+#[test]
+fn a_wake_up_that_a_hidden_idle_task_did_for_another_cpu_ends_the_sleep() {
+    // CPU 1's idle task is seen at 40: it takes 16 from the waking, and 4 of these from the wake-up. Then it does a
+    // wake-up unseen: of a task that sleeps, of one that was about to, and of one that shows by waking another one.
+    let meta = Meta { running: vec![(0, 1), (1, 0)], ..whole() };
+    let events = [
+        woken(5, 0, 2, 1),
+        switch(9, 1, 2, Sleeping, 0),
+        asks(24, 0, 1, 2, 1),
+        woken(36, 1, 2, 1),
+        switch(40, 1, 0, Runnable, 2),
+        switch(50, 1, 2, Sleeping, 0),
+        asks(60, 0, 1, 2, 1),
+        switch(100, 1, 2, Sleeping, 0),
+        asks(110, 0, 1, 2, 1),
+        asks(130, 1, 2, 3, 1),
+        asks(135, 0, 1, 2, 1),
+        switch(140, 1, 2, Sleeping, 0),
+        switch(150, 1, 2, Sleeping, 0),
+    ];
+    let all = told(&meta, &events, 160);
+    let of_2 = |fact: &&str| fact.starts_with("started 2 ") || fact.starts_with("waited 2 ");
+    let expected = [
+        "waited 2 on 1 5-5",
+        "started 2 on 1 at 5 unseen",
+        "waited 2 on 1 36-40",
+        "started 2 on 1 at 40",
+        "waited 2 on 1 72-76",
+        "started 2 on 1 at 76 unseen",
+        "waited 2 on 1 116-120",
+        "started 2 on 1 at 120 unseen",
+        "waited 2 on 1 141-145",
+        "started 2 on 1 at 145 unseen",
+    ];
+    assert_eq!(all.split("; ").filter(of_2).collect::<Vec<_>>(), expected, "{all}");
+    assert!(all.contains("cpu1 idle 50-76; ") && all.contains("cpu1 2 76-100; "), "{all}");
+    let mut replay = Replay::new(&meta, ());
+    replay.events(&events);
+    // The first one, when nothing was known of its idle task.
+    assert_eq!(replay.tracker.contradictions, 1);
 }
 
 #[test]
@@ -248,7 +295,8 @@ fn a_task_that_gets_an_idle_cpu_back_without_a_wake_up_had_it_since_nobody_knows
     let events = [switch(2, 0, 1, Runnable, 0), switch(7, 0, 1, Sleeping, 0), woken(8, 1, 1, 0)];
     let expected = "cpu0 1 0-2; stopped 1 on 0 at 2 since Some(0); queued 1 on 0 at 2; cpu0 misjudged; doubted 1 ; \
                     cpu0 ? 2-7; stopped 1 on 0 at 7 since None; woken 1 by None; queued 1 on 0 at 8; \
-                    waited 1 on 0 8-8; started 1 on 0 at 8 unseen; cpu0 idle 7-8; cpu0 1 8-8; cpu0 1 8-9; cpu1 ? 0-9";
+                    cpu0 misjudged since 8; waited 1 on 0 8-8; started 1 on 0 at 8 unseen; cpu0 idle 7-8; cpu0 1 8-9; \
+                    cpu0 1 9-9; cpu1 ? 0-9";
     assert_eq!(told(&whole(), &events, 9), expected);
     let mut replay = Replay::new(&whole(), ());
     replay.events(&events[..2]);

@@ -17,14 +17,35 @@ impl Tracker {
         observer: &mut impl Observer,
     ) {
         let Some(slot) = self.living(tid, observer).filter(|slot| self.follows(*slot)) else { return };
+        self.is_on(cpu, waker, observer);
         let current = self.certainly_on(cpu).filter(|_| context != Context::HardIrq);
         let by = current.filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
         observer.waking(slot, Wake { now: self.now, cpu, target, by, context, prio, new: false });
-        self.woken_again(slot, prio, observer);
+        self.tasks[slot].prio = prio;
+        self.woken_again(slot, observer);
         let task = &mut self.tasks[slot];
         // A task that is about to sleep may be woken before it is switched out; its waking counts from here.
         if matches!(task.status, Status::Sleeping | Status::Unknown | Status::Running) {
             task.waking = self.now;
+            self.asks(cpu, slot);
+        }
+    }
+
+    /// An event says who runs on this CPU.
+    #[inline]
+    pub(super) fn is_on(&mut self, cpu: CpuId, tid: Tid, observer: &mut impl Observer) {
+        if self.cpus[cpu as usize].occupant == Occupant::Idle {
+            self.is_on_after_all(cpu, tid, observer);
+        }
+    }
+
+    /// The CPU was assumed to be idle. If the task was woken, it got the CPU unseen.
+    #[cold]
+    fn is_on_after_all(&mut self, cpu: CpuId, tid: Tid, observer: &mut impl Observer) {
+        let Some(slot) = self.tasks.seen(tid).filter(|slot| tid != 0 && self.follows(*slot)) else { return };
+        let who = Occupant::Task(slot);
+        if self.woken_onto(who).is_some() && !self.came_back(cpu, who) {
+            self.start_unseen(cpu, slot, self.likely(cpu, who), observer);
         }
     }
 
@@ -42,7 +63,8 @@ impl Tracker {
         if !self.has(target) && !self.admit(target) {
             return;
         }
-        self.woken_again(slot, prio, observer);
+        self.tasks[slot].prio = prio;
+        self.woken_again(slot, observer);
         let Task { status, waking, leaves, .. } = self.tasks[slot];
         if status == Status::Dead {
             slot = self.reborn(slot, observer);
@@ -75,14 +97,14 @@ impl Tracker {
         self.tell_queue(target, observer);
         let cpu = &self.cpus[target as usize];
         if cpu.blind && cpu.occupant == Occupant::Idle {
-            self.comes(target, slot, prio, observer);
+            self.comes(target, slot);
         }
     }
 
     /// A task that waits because it was woken can be woken again only after it got a CPU, which was not seen. If it is
     /// one that is seen to leave, it still has it. Otherwise nobody knows.
     #[inline]
-    fn woken_again(&mut self, slot: Slot, prio: i16, observer: &mut impl Observer) {
+    fn woken_again(&mut self, slot: Slot, observer: &mut impl Observer) {
         let task = self.tasks[slot];
         if task.status != Status::Waiting || task.wakeup == NEVER {
             return;
@@ -95,7 +117,7 @@ impl Tracker {
         };
         if task.leaves == Leaves::Seen && gave_way && task.epoch == cpu.epoch {
             let at = self.likely(task.cpu, Occupant::Task(slot));
-            self.start_unseen(task.cpu, slot, prio, at, observer);
+            self.start_unseen(task.cpu, slot, at, observer);
         } else {
             self.doubt(slot, observer);
         }

@@ -162,13 +162,14 @@ impl Track {
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
-        self.wake(ix, now, NO_WAKER);
+        // It may have been asked for when the task was about to sleep.
+        let asked = self.tasks[ix as usize].asked.take().map(|(by, context)| (self.still_running(by), context));
+        self.wake(ix, now, asked.unwrap_or(NO_WAKER));
         let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         self.cores.begins(cpu, now);
         let task = &mut self.tasks[ix as usize];
         (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
-        task.asked = None;
         self.gets_cpu(ix, now);
     }
 
