@@ -182,6 +182,17 @@ impl Habit {
         if one { all } else { 0 }
     }
 
+    /// Before how many sleeps that one of these ended it had woken one of them, and before how many it had not, though
+    /// all of them slept.
+    pub(super) fn waits_for(&self, is: impl Fn(TaskIx) -> bool) -> (usize, usize) {
+        let these = self.those(|task, _| is(task));
+        let before = self.bursts.windows(2).filter(|pair| is(pair[1].by));
+        before.fold((0, 0), |(woke, not), pair| match pair[0] {
+            Burst { woken, .. } if woken & these != 0 => (woke + 1, not),
+            Burst { asleep, .. } => (woke, not + usize::from(asleep & these == these)),
+        })
+    }
+
     /// Where in a burst it wakes others, on average.
     pub(super) fn part(&self) -> Fraction {
         Fraction(self.parts / self.waking.max(1))

@@ -13,7 +13,8 @@
 //! only if they have one name. Servers that have too much to do are never woken. They are taken for servers if there
 //! are several, which wake nobody else than their clients, and if these wait for nobody else. Tasks that send others
 //! what these have not asked for look alike; but they wake in turn those who wait ([`super::consumers`]), while some
-//! answers take longer than others.
+//! answers take longer than others. The stages of a pipeline wake each other in both directions, too, but wait for what
+//! they have not asked for, and each has two neighbours alone.
 //!
 //! A question shows only if a server slept, and an answer only if the client did. So where the sequences lack one:
 //!
@@ -35,7 +36,7 @@ use super::handoffs::Handoff;
 use super::life::Task;
 use super::pools::Play;
 use super::sequence::{ANSWER, QUEUE, TaskIx, Token, is_folded};
-use super::serving::{answer_their_wakers, had_questions, never_sleep};
+use super::serving::{answer_their_wakers, are_asked, had_questions, have_one_queue, never_sleep};
 use super::sides::{Sides, links};
 use super::track::Track;
 use schedlab_base::Nanos;
@@ -46,12 +47,6 @@ use std::collections::BTreeMap;
 /// was awake may have taken it. Clients that have several questions open get the answer to an earlier one.
 const PERCENT_ALONE: u64 = 60;
 const PERCENT_OF_CHANCE: u64 = 70;
-
-/// A client has a server of its own that gives it more than so many percent of its answers, though it gives fewer than
-/// so many percent of all. Of clients with at most so many percent of the answers nothing is known.
-const PERCENT_OWN: u64 = 90;
-const PERCENT_COMMON: u64 = 60;
-const PERCENT_FEW: u64 = 5;
 
 /// So many percent of the questions may be lacking in the end.
 const PERCENT_LACKING: usize = 10;
@@ -92,7 +87,9 @@ impl Services {
         let sides = Sides::of(&links(&plain)).into_iter();
         let woken = track.handoffs.woken();
         let mut services = Self(sides.filter_map(|sides| service(&plain, sides, woken, &alike)).collect());
-        services.0.retain(|service| had_questions(tasks, window, &service.servers, &service.clients));
+        services.0.retain(|Service { servers, clients }| {
+            had_questions(tasks, window, servers, clients) && are_asked(tasks, servers, clients)
+        });
         services.written(tasks, kept, &all);
         services
     }
@@ -178,7 +175,8 @@ fn service(
     let [a, b] = sides;
     let (servers, clients) = if a_serves { (a, b) } else { (b, a) };
     let known = clients.len() > 1 || alike(&servers);
-    let is_one = |service: &Service| service.has_one_queue(sequences) && service.is_asked_in_turn(sequences);
+    let has_one = |service: &Service| have_one_queue(sequences, &service.servers, &service.clients);
+    let is_one = |service: &Service| has_one(service) && service.is_asked_in_turn(sequences);
     Some(Service { servers, clients }).filter(|service| known && is_one(service))
 }
 
@@ -235,32 +233,6 @@ impl Service {
         let served = std::iter::zip(&self.servers, served).map(|(task, served)| (*task, served.list));
         let asked = std::iter::zip(&self.clients, asked).map(|(task, list)| (*task, list));
         Some(served.chain(asked).collect())
-    }
-
-    /// Whether no client has a server of its own among several.
-    fn has_one_queue(&self, sequences: &[&[Token]]) -> bool {
-        let mut all = vec![0; self.servers.len()];
-        let mut by_client = Vec::new();
-        for client in &self.clients {
-            let mut own = vec![0; self.servers.len()];
-            for token in sequences[*client as usize] {
-                if let Token::Block { waker, .. } = token
-                    && let Ok(server) = self.servers.binary_search(waker)
-                {
-                    (own[server], all[server]) = (own[server] + 1, all[server] + 1);
-                }
-            }
-            by_client.push(own);
-        }
-        let total: u64 = all.iter().sum();
-        let has_own = |own: &Vec<u64>| {
-            let answers: u64 = own.iter().sum();
-            let most = std::iter::zip(own, &all).max_by_key(|(own, _)| **own);
-            answers * 100 > total * PERCENT_FEW
-                && most
-                    .is_some_and(|(own, all)| own * 100 > answers * PERCENT_OWN && all * 100 < total * PERCENT_COMMON)
-        };
-        !by_client.iter().any(has_own)
     }
 
     /// Whether its clients wait for each answer before they ask again.
@@ -366,19 +338,6 @@ mod tests {
         let sequences: Vec<Vec<Token>> = rounds.iter().map(|round| round.repeat(40)).collect();
         let lists: Vec<&[Token]> = sequences.iter().map(|list| &list[..]).collect();
         Sides::of(&links(&lists)).into_iter().filter_map(|sides| service(&lists, sides, &[], |_| true)).collect()
-    }
-
-    #[test]
-    fn a_client_with_a_server_of_its_own_has_another_queue() {
-        let service = Service { servers: vec![2, 3, 4], clients: vec![0, 1] };
-        let answered = |by: &[TaskIx]| by.iter().map(|server| woken(*server)).collect::<Vec<Token>>().repeat(40);
-        let has_one = |first: &[TaskIx], second: &[TaskIx]| {
-            service.has_one_queue(&[&answered(first), &answered(second), &[], &[], &[]])
-        };
-        assert!(has_one(&[2, 3, 4], &[4, 3, 2]) && has_one(&[2, 2, 3, 4], &[3, 4]));
-        assert!(!has_one(&[2], &[3, 4, 3, 4]) && !has_one(&[3, 4], &[2]));
-        // One server that answers nearly everything; a client that is hardly ever answered.
-        assert!(has_one(&[2], &[2, 2, 3, 4]) && has_one(&[3, 4].repeat(20), &[2]));
     }
 
     #[test]

@@ -15,8 +15,21 @@ const DEVIATIONS: f64 = 3.0;
 /// The first of several clients, or of several servers of a client, has at most so many percent of the answers.
 const PERCENT_ONE: u64 = 90;
 
+/// A client has a server of its own that gives it more than so many percent of its answers, though it gives fewer than
+/// so many percent of all. Of clients and servers with at most so many percent of the answers nothing is known.
+const PERCENT_OWN: u64 = 90;
+const PERCENT_COMMON: u64 = 60;
+const PERCENT_RARE: u64 = 5;
+
+/// A server that would by chance have answered a client so many times has done so at least once in so many of these.
+const FEWEST_BY_CHANCE: u64 = 16;
+const LEAST_PART: u64 = 10;
+
 /// Servers may be awake for such a part of the time longer than they have questions.
 const BESIDES: Nanos = 10;
+
+/// Clients wait for servers that all sleep, without having woken one, at most so many percent of such times.
+const PERCENT_UNASKED: usize = 5;
 
 /// Servers that never sleep give so many answers at least, and do or wait for something else at most so many percent as
 /// often.
@@ -65,6 +78,45 @@ pub(super) fn had_questions(tasks: &[Task], window: (Nanos, Nanos), servers: &[T
     };
     let open = (window.1 - window.0).saturating_mul(clients.len() as Nanos);
     servers.iter().map(awake).fold(0, Nanos::saturating_add) <= open.saturating_add(open / BESIDES)
+}
+
+/// Whether those who wait for these servers have asked them. A client whose servers sleep wakes one before it waits for
+/// the answer. In a pipeline, who reads waits for whoever writes, and who writes for whoever reads, whatever they do.
+pub(super) fn are_asked(tasks: &[Task], servers: &[TaskIx], clients: &[TaskIx]) -> bool {
+    let waits = |client: &TaskIx| tasks[*client as usize].habit.waits_for(|task| servers.binary_search(&task).is_ok());
+    let (asked, not) = clients.iter().map(waits).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    not * 100 <= (asked + not) * PERCENT_UNASKED
+}
+
+/// Whether all clients are answered by all servers: none has one of its own among several, or one that never answers
+/// it. The stages of a pipeline have two neighbours each.
+pub(super) fn have_one_queue(sequences: &[&[Token]], servers: &[TaskIx], clients: &[TaskIx]) -> bool {
+    let mut all = vec![0; servers.len()];
+    let mut by_client = Vec::new();
+    for client in clients {
+        let mut own = vec![0; servers.len()];
+        for token in sequences[*client as usize] {
+            if let Token::Block { waker, .. } = token
+                && let Ok(server) = servers.binary_search(waker)
+            {
+                (own[server], all[server]) = (own[server] + 1, all[server] + 1);
+            }
+        }
+        by_client.push(own);
+    }
+    let total = all.iter().sum::<u64>().max(1);
+    let few = |answers: u64| answers * 100 <= total * PERCENT_RARE;
+    let has_another = |own: &Vec<u64>| {
+        let answers: u64 = own.iter().sum();
+        let pairs = || std::iter::zip(own.iter().copied(), all.iter().copied());
+        let is_its_own = |(own, all)| own * 100 > answers * PERCENT_OWN && all * 100 < total * PERCENT_COMMON;
+        let lacks = |(own, all)| {
+            let by_chance = answers * all / total;
+            !few(all) && by_chance >= FEWEST_BY_CHANCE && own * LEAST_PART < by_chance
+        };
+        !few(answers) && (pairs().max_by_key(|(own, _)| *own).is_some_and(is_its_own) || pairs().any(lacks))
+    };
+    !by_client.iter().any(has_another)
 }
 
 /// How often something happened, and how often it would by chance.
@@ -133,6 +185,21 @@ pub(super) fn answer_their_wakers(sequences: &[&[Token]], servers: &[TaskIx], cl
 mod tests {
     use super::super::life::{Begin, Place};
     use super::*;
+
+    #[test]
+    fn a_client_with_a_server_of_its_own_has_another_queue() {
+        let woken = |waker: &TaskIx| Token::Block { length: 5, waker: *waker };
+        let answered = |by: &[TaskIx]| by.iter().map(woken).collect::<Vec<Token>>().repeat(40);
+        let has_one = |first: &[TaskIx], second: &[TaskIx]| {
+            have_one_queue(&[&answered(first), &answered(second), &[], &[], &[]], &[2, 3, 4], &[0, 1])
+        };
+        assert!(has_one(&[2, 3, 4], &[4, 3, 2]) && has_one(&[2, 2, 3, 4], &[3, 4, 3, 4, 2]));
+        assert!(!has_one(&[2], &[3, 4, 3, 4]) && !has_one(&[3, 4], &[2]));
+        // The middle of five stages, and the last one.
+        assert!(!has_one(&[2, 2, 3, 4], &[3, 4]) && !has_one(&[2, 3], &[3, 4]));
+        // One server that answers nearly everything; a client that is hardly ever answered.
+        assert!(has_one(&[2], &[2, 2, 3, 4]) && has_one(&[3, 4].repeat(20), &[2]));
+    }
 
     #[test]
     fn servers_at_work_at_once_have_as_many_clients() {
