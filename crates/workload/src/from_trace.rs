@@ -198,6 +198,7 @@ impl ModelBuilder {
     /// When no task in the trace ran, or the options leave none.
     pub fn finish(mut self, options: &Options) -> Result<Model> {
         self.replay.finish(None);
+        self.replay.observer.0.inner.pairs.settle();
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
         let mut causes = self.settle(&kept);

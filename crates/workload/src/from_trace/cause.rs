@@ -13,6 +13,9 @@ const SHORTEST_TIMED: Nanos = 30_000;
 /// So many sleeps at least make a pattern.
 const FEWEST_TIMED: usize = 5;
 
+/// Tasks that it wakes wake a server so often at least.
+const FEWEST_IN_TURN: u64 = 8;
+
 /// An even sample of a long list of numbers in bounded memory: every n-th, n doubling.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample<const MOST: usize = 128> {
@@ -171,15 +174,19 @@ struct Count {
 
 /// Wake-ups counted by waker and sleeper.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(HashMap<(TaskIx, TaskIx), Count>);
+pub(super) struct Pairs {
+    counts: HashMap<(TaskIx, TaskIx), Count>,
+    /// How often each task was woken by tasks that it woke.
+    in_turn: HashMap<TaskIx, u64>,
+}
 
 impl Pairs {
     /// Counts one; `false` when there is no room for another pair.
     pub(super) fn add(&mut self, waker: TaskIx, sleeper: TaskIx, context: Context) -> bool {
-        if self.0.len() >= MOST_PAIRS && !self.0.contains_key(&(waker, sleeper)) {
+        if self.counts.len() >= MOST_PAIRS && !self.counts.contains_key(&(waker, sleeper)) {
             return false;
         }
-        let count = self.0.entry((waker, sleeper)).or_default();
+        let count = self.counts.entry((waker, sleeper)).or_default();
         count.all += 1;
         count.sure += u64::from(context == Context::Task);
         count.soft += u64::from(context == Context::SoftIrq);
@@ -188,13 +195,21 @@ impl Pairs {
 
     /// Every waker and sleeper, with how often it woke it.
     pub(super) fn all(&self) -> impl Iterator<Item = (TaskIx, TaskIx, u64)> {
-        self.0.iter().map(|((waker, sleeper), count)| (*waker, *sleeper, count.all))
+        self.counts.iter().map(|((waker, sleeper), count)| (*waker, *sleeper, count.all))
+    }
+
+    /// All are counted: which tasks wake each other is known.
+    pub(super) fn settle(&mut self) {
+        let in_turn = |(waker, sleeper, times)| (self.count(sleeper, waker).all > 0).then_some((sleeper, times));
+        let mut all = HashMap::new();
+        self.all().filter_map(in_turn).for_each(|(task, times)| *all.entry(task).or_default() += times);
+        self.in_turn = all;
     }
 
     /// Whether most of what soft interrupts woke while a task ran was woken by that task, if these are causal.
     pub(super) fn soft_irqs_are_sent(&self, mut causal: impl FnMut(TaskIx, TaskIx) -> bool) -> bool {
         let (mut sent, mut all) = (0, 0);
-        for ((waker, sleeper), count) in self.0.iter().filter(|(_, count)| count.soft > 0) {
+        for ((waker, sleeper), count) in self.counts.iter().filter(|(_, count)| count.soft > 0) {
             all += count.soft;
             sent += if causal(*waker, *sleeper) { count.soft } else { 0 };
         }
@@ -202,14 +217,16 @@ impl Pairs {
     }
 
     fn count(&self, waker: TaskIx, sleeper: TaskIx) -> Count {
-        self.0.get(&(waker, sleeper)).copied().unwrap_or_default()
+        self.counts.get(&(waker, sleeper)).copied().unwrap_or_default()
     }
 
     /// Whether the waker is taken as the cause of the sleeper's wake-ups.
     ///
     /// It is if the trace contains that most of them were requested in its own context. Of those that soft interrupts
     /// requested it is if it was on the CPU more often than its share of the CPU time explains by chance (by three
-    /// standard deviations): most of these are timers, and the rest packets that the task sent. Without contexts it is,
+    /// standard deviations): most of these are timers, and the rest packets that the task sent. So are they where most
+    /// of its own wake-ups are by tasks that it wakes, of which the sleeper is one: a server that has much to do is
+    /// always there when its clients wake, and sleeps until one of them asks. Without contexts it is,
     /// unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the
     /// waker was there no more often than by chance. Two tasks that wake each other are each other's cause.
     pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
@@ -217,6 +234,10 @@ impl Pairs {
         let back = self.count(sleeper, waker).all;
         if count == 0 || sure * 2 >= count || back * 2 >= count {
             return count > 0;
+        }
+        let in_turn = self.in_turn.get(&waker).copied().unwrap_or(0);
+        if soft * 2 >= count && back > 0 && in_turn >= FEWEST_IN_TURN.max(w.wakes.all / 2) {
+            return true;
         }
         let n = s.wakes.all as f64;
         let share = (w.run as f64 / span.saturating_sub(s.run).max(1) as f64).min(1.0);
@@ -290,6 +311,26 @@ mod tests {
         assert!(judge_in(Context::SoftIrq, &irregular, 100, 0, 0.4));
         assert!(judge_in(Context::Task, &irregular, 10, 0, 0.1));
         assert!(!judge_in(Context::SoftIrq, &irregular, 10, 0, 0.1));
+    }
+
+    #[test]
+    fn a_server_that_is_always_there_wakes_the_clients_that_wake_it() {
+        // Two clients, of which one finds it asleep twice; it is woken `otherwise` for something else.
+        let judge = |otherwise: u64, client: TaskIx| {
+            let mut pairs = Pairs::default();
+            let counts = [(0, 1, 1000), (0, 2, 1000), (1, 0, 2), (2, 0, 20), (3, 0, otherwise)];
+            for (waker, sleeper, times) in counts {
+                (0..times).for_each(|_| assert!(pairs.add(waker, sleeper, Context::SoftIrq)));
+            }
+            pairs.settle();
+            let server = wakes(22 + otherwise, |i| 100_000 * (1 + i * 7 % 13), |_| 1);
+            let asleep = wakes(1000, |i| 100_000 * (1 + i * 7 % 13), |_| 0);
+            let (w, s) = (Facts { wakes: &server, run: 1_000_000_000 }, Facts { wakes: &asleep, run: 0 });
+            pairs.causal(0, &w, client, &s, 1_000_000_000)
+        };
+        assert!(judge(0, 1) && judge(0, 2) && judge(20, 1));
+        assert!(!judge(30, 1) && !judge(30, 2), "timers may interrupt it");
+        assert!(!judge(0, 3), "no client");
     }
 
     #[test]
