@@ -53,6 +53,7 @@ mod tests;
 mod timeouts;
 mod track;
 mod unseen;
+mod wakeups;
 mod write;
 mod yields;
 

@@ -1,6 +1,6 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
-use super::cause::{NO_WAKER, Pairs, believed};
+use super::cause::{NO_WAKER, Pairs};
 use super::cores::Cores;
 use super::habits::Silence;
 use super::handoffs::Handoffs;
@@ -12,7 +12,7 @@ use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
 use super::unseen::Fed;
 use super::yields::Yields;
-use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Interrupt, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid};
 use schedlab_track::{Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
 use std::sync::Arc;
 
@@ -49,7 +49,9 @@ pub(super) struct Track {
     pub tick: Option<Nanos>,
     start: Nanos,
     lossy: bool,
-    wakings: bool,
+    /// The trace has the requests for wake-ups, and that they are done.
+    pub wakings: bool,
+    pub wakeups: bool,
     /// The window is over: what is told now only says more of the time before.
     pub closed: bool,
 }
@@ -86,7 +88,7 @@ impl Track {
     }
 
     /// The modelled task, [`NOBODY`] where there is none.
-    fn index(&self, slot: Option<Slot>) -> TaskIx {
+    pub(super) fn index(&self, slot: Option<Slot>) -> TaskIx {
         slot.and_then(|slot| self.seats.get(slot as usize)?.ix).unwrap_or(NOBODY)
     }
 
@@ -128,7 +130,7 @@ impl Track {
     }
 
     /// Counts the CPU time of a task up to `now`, if it runs. Whether it does.
-    fn charge_up_to(&mut self, ix: TaskIx, now: Nanos) -> bool {
+    pub(super) fn charge_up_to(&mut self, ix: TaskIx, now: Nanos) -> bool {
         let Some(&Task { place: Place::Running { cpu, .. }, .. }) = self.tasks.get(ix as usize) else { return false };
         self.charge(ix, cpu, now);
         true
@@ -171,77 +173,6 @@ impl Track {
         let task = &mut self.tasks[ix as usize];
         (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
         self.gets_cpu(ix, now);
-    }
-
-    /// A wake-up is asked for: a blocked task gets ready, another notes who asked.
-    fn asked(&mut self, ix: TaskIx, wake: Wake) {
-        let by = (self.index(wake.by), wake.context);
-        let task = &mut self.tasks[ix as usize];
-        task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { wake.prio };
-        match task.place {
-            Place::Blocked { .. } => self.wake(ix, wake.now, by),
-            _ => task.asked = Some(by),
-        }
-    }
-
-    /// A wake-up is done, of a task that was there before.
-    fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
-        let task = &mut self.tasks[ix as usize];
-        let asked = task.asked.take();
-        if let Place::Blocked { .. } = task.place {
-            task.prio = wake.prio;
-            // Kernels without sched_waking report the wake-up where the waker is.
-            let by = match asked {
-                Some((by, context)) => (self.still_running(by), context),
-                None if self.wakings => NO_WAKER,
-                None => (self.index(wake.by), wake.context),
-            };
-            self.wake(ix, wake.now, by);
-        }
-    }
-
-    /// A post, or a fork, goes where the task that does it is now: it must still run.
-    fn still_running(&self, by: TaskIx) -> TaskIx {
-        let running = self.tasks.get(by as usize).is_some_and(|task| matches!(task.place, Place::Running { .. }));
-        if running { by } else { NOBODY }
-    }
-
-    /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
-    fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
-        let task = &mut self.tasks[ix as usize];
-        let Place::Blocked { since, sure } = task.place else { return };
-        let (slept_for, cut) = (task.sleeps.take(), task.cut);
-        task.phases.add(now, context, self.tick);
-        let (by, context) = believed((by, context), slept_for);
-        let length = now.saturating_sub(since);
-        task.past.wakes(now);
-        let waker = match self.tasks.get(by as usize).map(|w| w.place) {
-            Some(Place::Running { .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
-                self.charge_up_to(by, now);
-                self.push(by, Token::Post(ix));
-                let waker = &mut self.tasks[by as usize];
-                waker.habit.wakes(ix, waker.work);
-                self.hands_over(by, ix, since, now);
-                by
-            }
-            _ => NOBODY,
-        };
-        self.push(ix, Token::Block { length, waker });
-        self.awakes(ix, waker);
-        if waker == NOBODY {
-            self.tasks[ix as usize].slept(length, now);
-        } else {
-            self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
-        }
-        let task = &mut self.tasks[ix as usize];
-        task.habit.begins(waker);
-        task.wakes.add(now, length, waker, slept_for);
-        task.place = Place::Ready;
-        task.asked = None;
-        // Where it was while nobody saw it, it may have been at work.
-        if sure {
-            (task.burst, task.awake) = (0, Some(now));
-        }
     }
 }
 

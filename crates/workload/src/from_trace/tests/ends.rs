@@ -66,6 +66,19 @@ fn a_task_that_is_not_seen_to_leave_has_no_more_to_do() {
     assert_eq!(report.going_on, 1, "the hog");
 }
 
+/// It may have been done where nobody saw it, and the task may sleep again.
+#[test]
+fn a_task_whose_wake_up_was_asked_for_and_is_not_done_has_no_more_to_do() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "sleeper").switch(0, 0, 0, Runnable, 1).wake(100_000, 1, 0, 2);
+    s.switch(100_010, 1, 0, Runnable, 2).switch(101_000, 1, 2, Sleeping, 0);
+    let waking = |target, context| Payload::Waking { tid: 2, prio: 120, target, waker: 1, context };
+    s.at(500_000, 0, waking(1, Context::HardIrq));
+    assert_eq!(modelled(&s, None).report.going_on, 1, "the hog");
+    s.at(500_001, 1, Payload::Wakeup { tid: 2, prio: 120, target: 1 });
+    assert_eq!(modelled(&s, None).report.going_on, 2);
+}
+
 #[test]
 fn beside_a_command_that_ended_work_goes_on_until_it_has_ended() {
     let target = |tid| Target { command: Some("make".to_owned()), processes: vec![tid], threads: vec![tid] };

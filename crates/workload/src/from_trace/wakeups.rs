@@ -1,0 +1,87 @@
+//! A task is woken: its sleep is over, and whoever woke it has done so in its own sequence.
+
+use super::cause::{NO_WAKER, believed};
+use super::life::Place;
+use super::sequence::{NOBODY, TaskIx, Token};
+use super::track::Track;
+use schedlab_base::{Context, Nanos};
+use schedlab_track::Wake;
+
+impl Track {
+    /// A wake-up is asked for: a blocked task gets ready, another notes who asked.
+    pub(super) fn asked(&mut self, ix: TaskIx, wake: Wake) {
+        let by = (self.index(wake.by), wake.context);
+        let task = &mut self.tasks[ix as usize];
+        task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { wake.prio };
+        match task.place {
+            Place::Blocked { .. } => {
+                // Until that is done, or it gets a CPU, nobody knows whether it waits for one.
+                task.doubted = self.wakeups;
+                self.wake(ix, wake.now, by);
+            }
+            _ => task.asked = Some(by),
+        }
+    }
+
+    /// A wake-up is done, of a task that was there before.
+    pub(super) fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
+        self.wakeups = true;
+        let task = &mut self.tasks[ix as usize];
+        task.doubted = false;
+        let asked = task.asked.take();
+        if let Place::Blocked { .. } = task.place {
+            task.prio = wake.prio;
+            // Kernels without sched_waking report the wake-up where the waker is.
+            let by = match asked {
+                Some((by, context)) => (self.still_running(by), context),
+                None if self.wakings => NO_WAKER,
+                None => (self.index(wake.by), wake.context),
+            };
+            self.wake(ix, wake.now, by);
+        }
+    }
+
+    /// A post, or a fork, goes where the task that does it is now: it must still run.
+    pub(super) fn still_running(&self, by: TaskIx) -> TaskIx {
+        let running = self.tasks.get(by as usize).is_some_and(|task| matches!(task.place, Place::Running { .. }));
+        if running { by } else { NOBODY }
+    }
+
+    /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
+    pub(super) fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
+        let task = &mut self.tasks[ix as usize];
+        let Place::Blocked { since, sure } = task.place else { return };
+        let (slept_for, cut) = (task.sleeps.take(), task.cut);
+        task.phases.add(now, context, self.tick);
+        let (by, context) = believed((by, context), slept_for);
+        let length = now.saturating_sub(since);
+        task.past.wakes(now);
+        let waker = match self.tasks.get(by as usize).map(|w| w.place) {
+            Some(Place::Running { .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
+                self.charge_up_to(by, now);
+                self.push(by, Token::Post(ix));
+                let waker = &mut self.tasks[by as usize];
+                waker.habit.wakes(ix, waker.work);
+                self.hands_over(by, ix, since, now);
+                by
+            }
+            _ => NOBODY,
+        };
+        self.push(ix, Token::Block { length, waker });
+        self.awakes(ix, waker);
+        if waker == NOBODY {
+            self.tasks[ix as usize].slept(length, now);
+        } else {
+            self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
+        }
+        let task = &mut self.tasks[ix as usize];
+        task.habit.begins(waker);
+        task.wakes.add(now, length, waker, slept_for);
+        task.place = Place::Ready;
+        task.asked = None;
+        // Where it was while nobody saw it, it may have been at work.
+        if sure {
+            (task.burst, task.awake) = (0, Some(now));
+        }
+    }
+}
