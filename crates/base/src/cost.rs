@@ -46,6 +46,19 @@ impl Cost {
         Some(if least == most { Self::Fixed(least) } else { Self::Varying(quantiles) })
     }
 
+    /// The mean of several measurements, quantile by quantile; `None` of nothing.
+    #[must_use]
+    pub fn mean(measured: &[Self]) -> Option<Self> {
+        let count = Nanos::try_from(measured.len()).ok().filter(|count| *count > 0)?;
+        let mut sums = [0u128; QUANTILES];
+        for cost in measured {
+            std::iter::zip(&mut sums, cost.quantiles()).for_each(|(sum, time)| *sum += u128::from(time));
+        }
+        let means = sums.map(|sum| (sum / u128::from(count)) as Nanos);
+        let [least, .., most] = means;
+        Some(if least == most { Self::Fixed(least) } else { Self::Varying(means) })
+    }
+
     /// What 0, 10, 25, 50, 75, 90, 95, 99 and 100% of the times do not exceed.
     #[must_use]
     pub fn quantiles(&self) -> [Nanos; QUANTILES] {
@@ -183,6 +196,9 @@ mod tests {
     #[test]
     fn what_never_varies_draws_nothing() {
         assert_eq!(Cost::of(Vec::new()), None);
+        let [slow, fast] = [Cost::Varying([9; 9].map(|n| n * 3)), Cost::Varying([1, 1, 1, 1, 1, 1, 1, 1, 3])];
+        let mean = Cost::Varying([14, 14, 14, 14, 14, 14, 14, 14, 15]);
+        assert_eq!((Cost::mean(&[slow, fast]), Cost::mean(&[fast]), Cost::mean(&[])), (Some(mean), Some(fast), None));
         assert_eq!(Cost::of(vec![7; 20]), Some(Cost::Fixed(7)));
         let (mut rng, mut same) = (Rng::new(1), Rng::new(1));
         assert_eq!(Cost::Fixed(9).draw(&mut rng), 9);

@@ -6,6 +6,7 @@
 //! it is given when and where each task of the load began (`start`), what ran beside them (`others`), by how much
 //! bursts were too long where the CPUs of a guest share a clock (`lengths`), and nothing else.
 
+mod calibrated;
 mod calls;
 mod figures;
 mod judged;
@@ -18,18 +19,16 @@ mod text;
 pub use judged::{Order, Row, Standing};
 pub use text::{markdown, table};
 
-use crate::as_recorded::{self, Setup};
+use crate::as_recorded::Setup;
 use crate::backend::vm::ONE_CLOCK;
 use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use lengths::{Longer, lengthened};
-use loads::{CALLS, LOADS, Subject, WAKE_UPS};
+use loads::{LOADS, Subject};
 use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
-use schedlab_measure::intervals::{Intervals, Table};
 use schedlab_workload::Workload;
-use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
 use start::begun_as;
 
@@ -146,9 +145,8 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
         }
         let first = all.rows.len();
         for kernel in &question.kernels {
-            let (setup, remarks) = calibrated(question, &**kernel, machine, done)?;
+            let (setup, remarks, runs) = both(question, &**kernel, machine, &subjects, done)?;
             all.places.push(place(&**kernel, machine, &setup, remarks));
-            let runs = both(question, &**kernel, machine, (&subjects, &setup), done)?;
             for (subject, (real, simulated)) in subjects.iter().zip(runs) {
                 let about = (kernel.name(), machine.name.as_str(), subject.name());
                 all.rows.extend(judged::rows(about, machine.cpus.len(), &real, &simulated));
@@ -164,42 +162,9 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
 pub fn steps(question: &Question) -> u64 {
     let named = question.loads.len() + question.workloads.len();
     let loads = if named == 0 { LOADS.len() } else { named } as u64;
-    (question.kernels.len() * question.machines.len()) as u64 * (2 + 2 * loads * question.repeats)
-}
-
-/// Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take.
-fn calibrated(
-    question: &Question,
-    kernel: &dyn Real,
-    machine: &Machine,
-    done: &(dyn Fn(&str) + Sync),
-) -> Result<(Setup, Vec<String>)> {
-    let recorded = |load: Subject| -> Result<(Setup, Vec<String>, Table)> {
-        let mut source = kernel.recording(&request(kernel, machine, load, (question.duration, 1))?)?.open()?;
-        let (mut builder, mut intervals) = (ModelBuilder::new(source.meta()), Intervals::new(source.meta()));
-        source.run(&mut (&mut builder, &mut intervals))?;
-        let model = builder.finish(&from_trace::Options::default())?;
-        done(&format!("{} on {}: {}", kernel.name(), machine.name, load.name()));
-        let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
-        Ok((setup, remarks, intervals.finish()))
-    };
-    let subjects = [&WAKE_UPS, &CALLS].map(Subject::Known);
-    let mut of = on_threads(&subjects, kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
-    let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
-    setup.machine.name.clone_from(&machine.name);
-    let costs = &mut setup.machine.costs;
-    let remote = other.machine.costs.remote_idle_exit_ns;
-    if remote != other.machine.costs.idle_exit_ns {
-        costs.remote_idle_exit_ns = remote;
-    }
-    // Where the lengths of bursts are taken from each run, calls are in them.
-    if !shares_clock(kernel, machine) {
-        (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
-    }
-    if kernel.smt_is_free() && machine.threads() > 1 {
-        costs.smt_loss_percent = 0;
-    }
-    Ok((setup, remarks))
+    let calibrations = question.kernels.iter().map(|kernel| calibrated::times(&**kernel, question.repeats));
+    let runs = 2 * loads * question.repeats * question.kernels.len() as u64;
+    question.machines.len() as u64 * (calibrated::LOADS * calibrations.sum::<u64>() + runs)
 }
 
 fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {
@@ -239,24 +204,26 @@ fn request(kernel: &dyn Real, machine: &Machine, load: Subject, (duration, seed)
 /// The runs of a load on a real kernel, and the simulations of them.
 type Both = (Vec<Figures>, Vec<Figures>);
 
-/// Runs each load on the real kernel, and simulates what ran there.
+/// Runs each load on the real kernel, and simulates what ran there. The loads take turns, each turn with a calibration
+/// of its own: what a machine's wake-ups take changes within seconds, and so is in the scatter of the runs of a load.
 fn both(
     question: &Question,
     kernel: &dyn Real,
     machine: &Machine,
-    (loads, setup): (&[Subject], &Setup),
+    loads: &[Subject],
     done: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Both>> {
-    let repeats = question.repeats as usize;
-    let asked: Vec<Request> = loads
-        .iter()
-        .flat_map(|load| (1..=question.repeats).map(|seed| request(kernel, machine, *load, (question.duration, seed))))
+) -> Result<(Setup, Vec<String>, Vec<Both>)> {
+    let (repeats, number) = (question.repeats as usize, loads.len());
+    // By turns, the loads of each one after the other.
+    let asked: Vec<Request> = (1..=question.repeats)
+        .flat_map(|seed| loads.iter().map(move |load| (*load, seed)))
+        .map(|(load, seed)| request(kernel, machine, load, (question.duration, seed)))
         .collect::<Result<_>>()?;
-    let tell = |at: usize| done(&format!("{} on {}: {}", kernel.name(), machine.name, loads[at / repeats].name()));
+    let tell = |at: usize| done(&format!("{} on {}: {}", kernel.name(), machine.name, loads[at % number].name()));
     let keys = |at: usize| asked[at].workload.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<&str>>();
-    let ran = |at: usize| -> Result<(Figures, Workload)> {
+    let ran = |at: usize, smt_loss: u64| -> Result<(Figures, Workload)> {
         let recording = kernel.recording(&asked[at])?;
-        let others = others::of(&recording, setup.machine.costs.smt_loss_percent)?;
+        let others = others::of(&recording, smt_loss)?;
         let longer = if shares_clock(kernel, machine) { lengths::of(&recording)? } else { Longer::new() };
         let mut figures = measured(&kernel.meta(&asked[at]), &keys(at), |sink| recording.replay(sink))?;
         let (begun, moved) = begun_as(&asked[at].workload, &figures.starts);
@@ -264,8 +231,16 @@ fn both(
         tell(at);
         Ok((figures, others::beside(lengthened(begun, &longer), &others)))
     };
-    let every: Vec<usize> = (0..asked.len()).collect();
-    let real = on_threads(&every, kernel.at_once(question.threads), &ran, &|| {})?;
+    let (mut calibrations, mut real) = (Vec::new(), Vec::new());
+    for turn in 0..repeats {
+        if turn < calibrated::times(kernel, question.repeats) as usize {
+            calibrations.push(calibrated::once(question, kernel, machine, done)?);
+        }
+        let smt_loss = calibrations[0].0.machine.costs.smt_loss_percent;
+        let these: Vec<usize> = (turn * number..(turn + 1) * number).collect();
+        real.extend(on_threads(&these, kernel.at_once(question.threads), &|at| ran(at, smt_loss), &|| {})?);
+    }
+    let (setup, remarks) = calibrated::together(calibrations);
     let simulated = |at: usize| {
         let request = Request {
             kernel: setup.kernel.clone(),
@@ -278,12 +253,15 @@ fn both(
         tell(at);
         figures
     };
-    let mut simulated = on_threads(&every, question.threads, &simulated, &|| {})?.into_iter();
-    let mut real = real.into_iter().map(|(figures, _)| figures);
-    Ok(loads
-        .iter()
-        .map(|_| (real.by_ref().take(repeats).collect(), simulated.by_ref().take(repeats).collect()))
-        .collect())
+    let every: Vec<usize> = (0..asked.len()).collect();
+    let mut simulated: Vec<_> =
+        on_threads(&every, question.threads, &simulated, &|| {})?.into_iter().map(Some).collect();
+    let mut real: Vec<_> = real.into_iter().map(|(figures, _)| Some(figures)).collect();
+    let of = |all: &mut Vec<Option<Figures>>, load| -> Vec<Figures> {
+        (load..all.len()).step_by(number).filter_map(|at| all[at].take()).collect()
+    };
+    let runs = (0..number).map(|load| (of(&mut real, load), of(&mut simulated, load))).collect();
+    Ok((setup, remarks, runs))
 }
 
 /// The figures of the tasks with these keys in a run.
