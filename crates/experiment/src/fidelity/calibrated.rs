@@ -1,5 +1,5 @@
-//! Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take. These
-//! are taken again in each turn of the loads, and the mean counts.
+//! Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take.
+//! These are taken again in each turn of the loads, and the mean counts.
 
 use super::loads::{CALLS, Subject, WAKE_UPS};
 use super::{Question, calls, request, shares_clock};

@@ -107,6 +107,10 @@ pub(super) struct Task {
     pub moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
     pub asked: Option<(TaskIx, Context)>,
+    /// Those whose wake-ups it has asked for, and which another CPU has not done yet.
+    pub owes: Vec<TaskIx>,
+    /// Who has asked for its wake-up, which its CPU has not done yet.
+    pub owed_by: Option<TaskIx>,
     /// What it sleeps for, if the trace says so.
     pub sleeps: Option<Sleep>,
     /// Its CPU time since it last slept, or began.
@@ -154,6 +158,8 @@ impl Task {
             past: Past::default(),
             moved: false,
             asked: None,
+            owes: Vec::new(),
+            owed_by: None,
             sleeps: None,
             burst: 0,
             awake: None,

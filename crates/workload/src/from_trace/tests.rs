@@ -123,6 +123,37 @@ fn two_tasks_that_wake_each_other_stay_tied() {
     assert_eq!(stuck(w), [""; 0]);
 }
 
+/// An idle CPU does the wake-ups that others ask it for, some time later: the post is where the waker has got by then.
+#[test]
+fn a_wake_up_that_is_on_its_way_is_a_post_when_it_is_done() {
+    let mut s = Script::default();
+    s.name(1, "waker").name(2, "sleeper").switch(0, 0, 0, Runnable, 1).switch(0, 1, 0, Runnable, 2);
+    s.switch(5, 1, 2, Sleeping, 0);
+    // It takes 30 us; the waker goes on for 70 us, or only for 10 us, and sleeps then.
+    for (round, more) in [(0, 70), (1, 10)] {
+        let at = 1_000 * round + 100;
+        s.at(at, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1, context: Context::Task });
+        let mut then = [(at + 30, false), (at + more, true)];
+        then.sort_unstable();
+        for (time, sleeps) in then {
+            if sleeps {
+                s.switch(time, 0, 1, Sleeping, 0);
+            } else {
+                s.at(time, 1, Payload::Wakeup { tid: 2, prio: 120, target: 1 });
+                s.switch(time + 1, 1, 0, Runnable, 2);
+            }
+        }
+        s.switch(at + 100, 1, 2, Sleeping, 0);
+        s.wake_in(Context::HardIrq, at + 900, 0, 0, 1).switch(at + 900, 0, 0, Runnable, 1);
+    }
+    s.switch(2_200, 0, 1, Sleeping, 0);
+    let workload = s.model(&Options::default()).unwrap().workload;
+    let expected =
+        "1 x run 130, post wake-sleeper-2, run 40, sleep 830, run 110, post wake-sleeper-2, sleep 890, run 200";
+    assert_eq!(told(&workload, "waker-1"), [expected]);
+    assert_eq!(told(&workload, "sleeper-2"), ["1 x run 5, wait, run 69, wait, run 69"]);
+}
+
 #[test]
 fn a_timer_that_interrupts_a_hog_is_a_sleep() {
     let mut s = Script::default();

@@ -42,7 +42,7 @@ pub(super) struct Track {
     /// How many turns have begun.
     pub turns: u64,
     /// The task on each CPU, where known.
-    on: Vec<Option<Slot>>,
+    pub on: Vec<Option<Slot>>,
     pub seats: Vec<Seat>,
     pub cores: Cores,
     /// The time between two ticks, where known.
@@ -166,7 +166,8 @@ impl Track {
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         // It may have been asked for when the task was about to sleep.
         let asked = self.tasks[ix as usize].asked.take().map(|(by, context)| (self.still_running(by), context));
-        self.wake(ix, now, asked.unwrap_or(NO_WAKER));
+        self.wake(ix, now, asked.unwrap_or(NO_WAKER), false);
+        self.is_done(ix, now);
         let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         self.cores.begins(cpu, now);
@@ -218,6 +219,7 @@ impl Observer for Track {
         }
         for ix in 0..self.tasks.len() {
             self.charge_up_to(ix as TaskIx, end);
+            self.is_at_its_end(ix as TaskIx);
             self.tasks[ix].leaves(self.start, end);
         }
     }
@@ -313,7 +315,10 @@ impl Observer for Track {
         self.charge(ix, cpu, stop.now);
         match stop.state {
             TaskState::Runnable => self.gives_up(ix, cpu, &stop),
-            state => self.leaves(ix, state, stop.now),
+            state => {
+                self.is_at_its_end(ix);
+                self.leaves(ix, state, stop.now);
+            }
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,
@@ -329,6 +334,7 @@ impl Observer for Track {
             return;
         }
         self.charge(ix, cpu, since);
+        self.is_at_its_end(ix);
         let task = &mut self.tasks[ix as usize];
         if let Place::Running { since, .. } = task.place {
             task.place = Place::Blocked { since, sure: false };
@@ -365,7 +371,7 @@ impl Observer for Track {
         self.yields.joins(wake.target, wake.now);
         if wake.new {
             self.tasks[ix as usize].prio = wake.prio;
-            self.wake(ix, wake.now, NO_WAKER);
+            self.wake(ix, wake.now, NO_WAKER, false);
         } else {
             self.wakeup(ix, wake);
         }

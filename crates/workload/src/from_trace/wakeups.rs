@@ -4,7 +4,7 @@ use super::cause::{NO_WAKER, believed};
 use super::life::Place;
 use super::sequence::{NOBODY, TaskIx, Token};
 use super::track::Track;
-use schedlab_base::{Context, Nanos};
+use schedlab_base::{Context, CpuId, Nanos};
 use schedlab_track::Wake;
 
 impl Track {
@@ -17,7 +17,8 @@ impl Track {
             Place::Blocked { .. } => {
                 // Until that is done, or it gets a CPU, nobody knows whether it waits for one.
                 task.doubted = self.wakeups;
-                self.wake(ix, wake.now, by);
+                let on_its_way = self.is_done_elsewhere(ix, wake.cpu);
+                self.wake(ix, wake.now, by, on_its_way);
             }
             _ => task.asked = Some(by),
         }
@@ -26,6 +27,7 @@ impl Track {
     /// A wake-up is done, of a task that was there before.
     pub(super) fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
         self.wakeups = true;
+        self.is_done(ix, wake.now);
         let task = &mut self.tasks[ix as usize];
         task.doubted = false;
         let asked = task.asked.take();
@@ -37,7 +39,32 @@ impl Track {
                 None if self.wakings => NO_WAKER,
                 None => (self.index(wake.by), wake.context),
             };
-            self.wake(ix, wake.now, by);
+            self.wake(ix, wake.now, by, false);
+        }
+    }
+
+    /// Whether the task slept on another CPU than this one, which is idle: then that CPU does the wake-up, some time
+    /// later (`ttwu_queue_wakelist`).
+    fn is_done_elsewhere(&self, ix: TaskIx, here: CpuId) -> bool {
+        let there = self.seats.get(self.tasks[ix as usize].slot as usize).and_then(|seat| seat.cpu);
+        there.is_some_and(|cpu| cpu != here && self.on.get(cpu as usize).is_none_or(Option::is_none))
+    }
+
+    /// The wake-up of the task is done, and whoever asked for it has got so far.
+    pub(super) fn is_done(&mut self, ix: TaskIx, now: Nanos) {
+        let Some(by) = self.tasks[ix as usize].owed_by.take() else { return };
+        let owes = &mut self.tasks[by as usize].owes;
+        if let Some(at) = owes.iter().position(|owed| *owed == ix) {
+            owes.remove(at);
+            self.charge_up_to(by, now);
+            self.push(by, Token::Post(ix));
+        }
+    }
+
+    /// The task does no more for now. Those whose wake-ups are on their way have not got a CPU yet.
+    pub(super) fn is_at_its_end(&mut self, ix: TaskIx) {
+        for owed in std::mem::take(&mut self.tasks[ix as usize].owes) {
+            self.push(ix, Token::Post(owed));
         }
     }
 
@@ -47,8 +74,9 @@ impl Track {
         if running { by } else { NOBODY }
     }
 
-    /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
-    pub(super) fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
+    /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too: where it is now or, if
+    /// the wake-up is on its way, where it will be when that is done.
+    pub(super) fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context), on_its_way: bool) {
         let task = &mut self.tasks[ix as usize];
         let Place::Blocked { since, sure } = task.place else { return };
         let (slept_for, cut) = (task.sleeps.take(), task.cut);
@@ -59,7 +87,12 @@ impl Track {
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
             Some(Place::Running { .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
                 self.charge_up_to(by, now);
-                self.push(by, Token::Post(ix));
+                if on_its_way {
+                    self.tasks[by as usize].owes.push(ix);
+                    self.tasks[ix as usize].owed_by = Some(by);
+                } else {
+                    self.push(by, Token::Post(ix));
+                }
                 let waker = &mut self.tasks[by as usize];
                 waker.habit.wakes(ix, waker.work);
                 self.hands_over(by, ix, since, now);
