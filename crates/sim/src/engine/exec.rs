@@ -41,6 +41,11 @@ impl Did {
     }
 }
 
+/// Whether a task that has woken its parent has nothing to do behind that, or wakes it once more.
+fn ends(op: Option<&Op>) -> bool {
+    matches!(op, None | Some(Op::Synced(_)))
+}
+
 impl<S: Scheduler> Engine<'_, S> {
     /// Ends the burst of the task on `cpu`, and executes its program until an operation takes time again.
     pub(super) fn proceed(&mut self, cpu: CpuId) -> Result<()> {
@@ -61,8 +66,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let mut leaves = false;
         loop {
             let op = self.processes[p as usize].next_op();
-            // One that wakes its parent as it ends is not preempted any more.
-            if !(leaves && op.is_none()) && self.is_in_kernel(cpu, op) {
+            if !leaves && self.is_in_kernel(cpu, op) {
                 return self.stay_in_kernel(cpu, p);
             }
             let Some(op) = op else {
@@ -70,11 +74,12 @@ impl<S: Scheduler> Engine<'_, S> {
                 return Ok(());
             };
             self.woken = 0;
-            leaves = matches!(op, Op::Synced(_));
             let did = self.execute(cpu, p, op)?;
             if did.is_done() && !self.processes[p as usize].relock {
                 self.processes[p as usize].advance();
             }
+            // One that wakes its parent as it ends, perhaps by several posts, is not preempted any more.
+            leaves = matches!(op, Op::Synced(_)) && ends(self.processes[p as usize].next_op());
             match did {
                 Did::Next => {
                     // A spinlock is released in user mode.
@@ -85,7 +90,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     if call > 0 {
                         return self.finish_call(cpu, p, call);
                     }
-                    if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
+                    if !leaves && self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
                         // Preempted on return from the kernel, before its next operation.
                         return self.go_on(cpu, p);
                     }

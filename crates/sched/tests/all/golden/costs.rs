@@ -318,20 +318,27 @@ fn a_waker_is_preempted_before_its_next_operation() {
     }
 }
 
-/// One that wakes another synchronously as it ends, as a child does its parent, is not preempted before it has ended.
+/// One that wakes another synchronously as it ends, as a child does its parent, is not preempted before it has ended,
+/// however soon it would be, and if it posts once more.
 #[test]
 fn who_ends_is_not_preempted_by_whom_it_wakes() {
-    let lane_of = |last: Op| {
+    let lane_of = |cost: Nanos, last: &[Op]| {
         let mut machine = bare("1");
-        machine.costs.own_wakeup_to_switch_ns = 20_000.into();
+        machine.costs.own_wakeup_to_switch_ns = cost.into();
         let mut parent = once("parent", vec![Op::SemWait(0), run(3)]);
         (parent.initial.policy, parent.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
-        let load =
-            Load { tasks: vec![once("child", vec![run(1), last]), parent], sems: vec!["s".into()], ..Load::default() };
+        let child = once("child", [&[run(1)], last].concat());
+        let load = Load { tasks: vec![child, parent], sems: vec!["s".into()], ..Load::default() };
         lane(&simulate("linux-6.12", &machine, &load, &[], 100 * MS), 0)
     };
-    assert_eq!(lane_of(Op::Synced(Box::new(Op::SemPost(0)))), "0 parent, 0 child, 1 parent, 4 -");
-    assert_eq!(lane_of(Op::SemPost(0)), "0 parent, 0 child, 1.02 parent, 4.02 child, 4.02 -");
+    let (post, synced) = ([Op::SemPost(0)], Op::Synced(Box::new(Op::SemPost(0))));
+    for cost in [0, 20_000] {
+        for last in [vec![synced.clone()], vec![synced.clone(); 2]] {
+            assert_eq!(lane_of(cost, &last), "0 parent, 0 child, 1 parent, 4 -", "{cost}, {} posts", last.len());
+        }
+    }
+    assert_eq!(lane_of(20_000, &post), "0 parent, 0 child, 1.02 parent, 4.02 child, 4.02 -");
+    assert_eq!(lane_of(0, &post), "0 parent, 0 child, 1 parent, 4 child, 4 -");
 }
 
 /// A timer wakes a real-time task 10 us before the running one would sleep, which is in the interrupt then and returns
