@@ -41,9 +41,13 @@ impl Cost {
     pub fn of(mut times: Vec<Nanos>) -> Option<Self> {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
-        let quantiles = PERCENT.map(|percent| times[last * percent as usize / 100]);
+        Some(Self::with(PERCENT.map(|percent| times[last * percent as usize / 100])))
+    }
+
+    /// The cost with these quantiles.
+    fn with(quantiles: [Nanos; QUANTILES]) -> Self {
         let [least, .., most] = quantiles;
-        Some(if least == most { Self::Fixed(least) } else { Self::Varying(quantiles) })
+        if least == most { Self::Fixed(least) } else { Self::Varying(quantiles) }
     }
 
     /// The mean of several measurements, quantile by quantile; `None` of nothing.
@@ -54,9 +58,7 @@ impl Cost {
         for cost in measured {
             std::iter::zip(&mut sums, cost.quantiles()).for_each(|(sum, time)| *sum += u128::from(time));
         }
-        let means = sums.map(|sum| (sum / u128::from(count)) as Nanos);
-        let [least, .., most] = means;
-        Some(if least == most { Self::Fixed(least) } else { Self::Varying(means) })
+        Some(Self::with(sums.map(|sum| (sum / u128::from(count)) as Nanos)))
     }
 
     /// What 0, 10, 25, 50, 75, 90, 95, 99 and 100% of the times do not exceed.

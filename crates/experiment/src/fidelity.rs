@@ -254,13 +254,13 @@ fn both(
         figures
     };
     let every: Vec<usize> = (0..asked.len()).collect();
-    let mut simulated: Vec<_> =
-        on_threads(&every, question.threads, &simulated, &|| {})?.into_iter().map(Some).collect();
-    let mut real: Vec<_> = real.into_iter().map(|(figures, _)| Some(figures)).collect();
-    let of = |all: &mut Vec<Option<Figures>>, load| -> Vec<Figures> {
-        (load..all.len()).step_by(number).filter_map(|at| all[at].take()).collect()
-    };
-    let runs = (0..number).map(|load| (of(&mut real, load), of(&mut simulated, load))).collect();
+    let simulated = on_threads(&every, question.threads, &simulated, &|| {})?;
+    let mut runs: Vec<Both> = loads.iter().map(|_| Both::default()).collect();
+    for (at, ((real, _), simulated)) in real.into_iter().zip(simulated).enumerate() {
+        let of_load = &mut runs[at % number];
+        of_load.0.push(real);
+        of_load.1.push(simulated);
+    }
     Ok((setup, remarks, runs))
 }
 

@@ -202,9 +202,9 @@ impl Tracker {
         self.contradicted = self.contradicted.saturating_add(now - at);
     }
 
-    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it.
-    /// Then nothing is in doubt but the instant: the CPU was idle until then, and the task waited. That its wake-up was
-    /// asked for and is not seen shows as well that the idle task did it.
+    /// Whether an idle CPU whose idle task is hidden got a task that was woken onto it. Then nothing is in doubt but
+    /// the instant: the CPU was idle until then, and the task waited. That its wake-up was asked for and is not seen
+    /// shows as well that the idle task did it.
     fn came(&self, number: CpuId, left: Occupant) -> bool {
         let (Occupant::Task(slot), cpu) = (left, &self.cpus[number as usize]) else { return false };
         let (Some((woken, _)), task) = (self.woken_onto(left), &self.tasks[slot]) else { return false };

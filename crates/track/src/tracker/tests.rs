@@ -110,6 +110,12 @@ fn told(meta: &Meta, events: &[Event], end: Nanos) -> String {
     replay.observer.text.trim_end_matches("; ").to_owned()
 }
 
+/// Of all that was told, when a task waited and got a CPU.
+fn waits_and_starts(all: &str, tid: Tid) -> Vec<&str> {
+    let facts = [format!("started {tid} "), format!("waited {tid} ")];
+    all.split("; ").filter(|fact| facts.iter().any(|start| fact.starts_with(start))).collect()
+}
+
 /// The metadata of a complete trace from 0 on, of a CPU that runs task 1.
 fn whole() -> Meta {
     Meta { span: Some((0, 0)), running: vec![(0, 1)], ..Meta::default() }
@@ -228,10 +234,6 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
         woken(70, 0, 2, 1),
     ];
     let all = told(&meta, &events, 90);
-    let of = |tid: Tid| -> Vec<&str> {
-        let facts = [format!("started {tid} "), format!("waited {tid} ")];
-        all.split("; ").filter(|fact| facts.iter().any(|start| fact.starts_with(start))).collect()
-    };
     let expected = [
         "waited 2 on 1 10-10",
         "started 2 on 1 at 10 unseen",
@@ -242,8 +244,8 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
         "waited 2 on 1 70-76",
         "started 2 on 1 at 76 unseen",
     ];
-    assert_eq!(of(2), expected);
-    assert_eq!(of(4), ["waited 4 on 1 43-50", "started 4 on 1 at 50"]);
+    assert_eq!(waits_and_starts(&all, 2), expected);
+    assert_eq!(waits_and_starts(&all, 4), ["waited 4 on 1 43-50", "started 4 on 1 at 50"]);
     assert!(all.contains("cpu1 idle 15-45; ") && all.contains("cpu1 2 76-90"), "{all}");
 }
 
@@ -268,7 +270,6 @@ fn a_wake_up_that_a_hidden_idle_task_did_for_another_cpu_ends_the_sleep() {
         switch(150, 1, 2, Sleeping, 0),
     ];
     let all = told(&meta, &events, 160);
-    let of_2 = |fact: &&str| fact.starts_with("started 2 ") || fact.starts_with("waited 2 ");
     let expected = [
         "waited 2 on 1 5-5",
         "started 2 on 1 at 5 unseen",
@@ -281,7 +282,7 @@ fn a_wake_up_that_a_hidden_idle_task_did_for_another_cpu_ends_the_sleep() {
         "waited 2 on 1 141-145",
         "started 2 on 1 at 145 unseen",
     ];
-    assert_eq!(all.split("; ").filter(of_2).collect::<Vec<_>>(), expected, "{all}");
+    assert_eq!(waits_and_starts(&all, 2), expected, "{all}");
     assert!(all.contains("cpu1 idle 50-76; ") && all.contains("cpu1 2 76-100; "), "{all}");
     let mut replay = Replay::new(&meta, ());
     replay.events(&events);

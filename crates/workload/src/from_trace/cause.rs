@@ -226,9 +226,9 @@ impl Pairs {
     /// requested it is if it was on the CPU more often than its share of the CPU time explains by chance (by three
     /// standard deviations): most of these are timers, and the rest packets that the task sent. So are they where most
     /// of its own wake-ups are by tasks that it wakes, of which the sleeper is one: a server that has much to do is
-    /// always there when its clients wake, and sleeps until one of them asks. Without contexts it is,
-    /// unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the
-    /// waker was there no more often than by chance. Two tasks that wake each other are each other's cause.
+    /// always there when its clients wake, and sleeps until one of them asks. Without contexts it is, unless the
+    /// sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the waker was
+    /// there no more often than by chance. Two tasks that wake each other are each other's cause.
     pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
         let Count { all: count, sure, soft } = self.count(waker, sleeper);
         let back = self.count(sleeper, waker).all;

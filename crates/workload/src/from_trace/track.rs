@@ -164,10 +164,7 @@ impl Track {
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
-        // It may have been asked for when the task was about to sleep.
-        let asked = self.tasks[ix as usize].asked.take().map(|(by, context)| (self.still_running(by), context));
-        self.wake(ix, now, asked.unwrap_or(NO_WAKER), false);
-        self.is_done(ix, now);
+        self.is_awake(ix, now);
         let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         self.cores.begins(cpu, now);

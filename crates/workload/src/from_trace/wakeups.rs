@@ -28,19 +28,32 @@ impl Track {
     pub(super) fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
         self.wakeups = true;
         self.is_done(ix, wake.now);
+        self.tasks[ix as usize].doubted = false;
+        let asked = self.who_asked(ix);
         let task = &mut self.tasks[ix as usize];
-        task.doubted = false;
-        let asked = task.asked.take();
         if let Place::Blocked { .. } = task.place {
             task.prio = wake.prio;
             // Kernels without sched_waking report the wake-up where the waker is.
             let by = match asked {
-                Some((by, context)) => (self.still_running(by), context),
+                Some(by) => by,
                 None if self.wakings => NO_WAKER,
                 None => (self.index(wake.by), wake.context),
             };
             self.wake(ix, wake.now, by, false);
         }
+    }
+
+    /// The task gets a CPU. If its wake-up was not seen, it may have been asked for when the task was about to sleep.
+    pub(super) fn is_awake(&mut self, ix: TaskIx, now: Nanos) {
+        let by = self.who_asked(ix).unwrap_or(NO_WAKER);
+        self.wake(ix, now, by, false);
+        self.is_done(ix, now);
+    }
+
+    /// Who asked for a wake-up of the task before it slept, if anybody did, and still runs.
+    fn who_asked(&mut self, ix: TaskIx) -> Option<(TaskIx, Context)> {
+        let (by, context) = self.tasks[ix as usize].asked.take()?;
+        Some((self.still_running(by), context))
     }
 
     /// Whether the task slept on another CPU than this one, which is idle: then that CPU does the wake-up, some time
@@ -51,7 +64,7 @@ impl Track {
     }
 
     /// The wake-up of the task is done, and whoever asked for it has got so far.
-    pub(super) fn is_done(&mut self, ix: TaskIx, now: Nanos) {
+    fn is_done(&mut self, ix: TaskIx, now: Nanos) {
         let Some(by) = self.tasks[ix as usize].owed_by.take() else { return };
         let owes = &mut self.tasks[by as usize].owes;
         if let Some(at) = owes.iter().position(|owed| *owed == ix) {
