@@ -29,6 +29,7 @@ mod energy;
 mod idlest;
 mod overlap;
 mod overutilized;
+mod pack;
 mod sibling;
 
 use super::Setup;
@@ -95,7 +96,7 @@ pub(super) struct Places {
     migration_cost: i64,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
-    /// `sched_vcpu_pack`: half of how much of a busy CPU a task that is put there leaves free, in per cent; 0 is off.
+    /// `sched_vcpu_pack`: which tasks are packed; 0 is off.
     vcpu_pack: u32,
     tasks: Vec<Habits>,
     /// The overlap of each task with those that it wakes, in releases that count it.
@@ -145,12 +146,14 @@ impl Places {
         }
     }
 
-    /// Makes room for a new task and resets its habits. `cpu` is where its parent runs; CPU 0 if it has none.
-    pub fn grow(&mut self, p: TaskId, cpu: CpuId) {
+    /// Makes room for a new task. It has the habits of its parent, as `dup_task_struct` copies it and nothing resets
+    /// them. `parent` is who that is, and where it runs.
+    pub fn grow(&mut self, p: TaskId, parent: Option<(TaskId, CpuId)>) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, Habits::default());
         }
-        self.tasks[p as usize] = Habits { recent_cpu: cpu, ..Habits::default() };
+        let inherited = |(parent, cpu): (TaskId, CpuId)| Habits { recent_cpu: cpu, ..self.tasks[parent as usize] };
+        self.tasks[p as usize] = parent.map_or_else(Habits::default, inherited);
         if self.counts_overlaps() {
             self.overlaps.resize(self.tasks.len(), overlap::Overlap::default());
             self.overlaps[p as usize] = overlap::Overlap::default();
@@ -219,23 +222,6 @@ impl Select<'_> {
         }
         let idle = (0..self.rqs.cpus).filter(|c| allowed.contains(*c) && self.is_idle(cx, *c));
         idle.min_by_key(|c| (self.places.idle_since[*c as usize], *c))
-    }
-
-    /// A vendor's packing (`sched_vcpu_pack`): the last CPU, or that of the waker or parent, if one task runs there
-    /// alone and this one fits beside it: it leaves twice the tunable's part free. With the tunable at 15, which is all
-    /// that was seen, it took 70% and not 85%: of 26,000 wake-ups beside an idle CPU, 36 were on the other side of 716
-    /// of 1,024, by the larger of averages and estimates.
-    fn packed(&self, cx: &Core, ask: Ask) -> Option<CpuId> {
-        let Ask { p, prev, here, .. } = ask;
-        let (now, most) = (cx.now(), u64::from(100_u32.saturating_sub(2 * self.places.vcpu_pack)));
-        let fits = |cpu: CpuId| {
-            let whole = self.capacity_of(cpu).1;
-            let comes = if cx.task(p).cpu == cpu { 0 } else { self.pelt.task_util_est(self.rqs, p, now) };
-            (self.pelt.cpu_util_cfs(cpu, whole, now) + comes) * 100 < whole * most
-        };
-        let allowed = &cx.task(p).allowed;
-        let runs_one = |cpu: CpuId| cx.curr(cpu).is_some() && self.rqs.nr_running(cpu) == 1;
-        [prev, here].into_iter().find(|cpu| allowed.contains(*cpu) && runs_one(*cpu) && fits(*cpu))
     }
 
     /// The utilisation of a CPU by fair tasks if a waking task is placed on `to`, or on no CPU (`cpu_util`). With

@@ -70,7 +70,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         self.begin(cx);
         let e = self.rqs.entity(p);
         self.rqs.grow(p);
-        self.places.grow(p, parent.map_or(0, |parent| cx.task(parent).cpu));
+        self.places.grow(p, parent.map(|parent| (parent, cx.task(parent).cpu)));
         if self.places.counts_overlaps() {
             self.places.overlap_is_new(p, D::usual_time_to_wakeup(&self.d));
         }

@@ -36,14 +36,15 @@ pub const NEWIDLE_RATIO: Handle<u32> = Handle::number(
     "how many of 1024 newly idle CPUs balance at the start, with NI_RANDOM; 512 at boot, later what helped so far",
 );
 
-/// Half of how much of a CPU stays free when tasks are packed, in per cent. No release has it: virtual machines of one
-/// vendor start their 6.18 with `sched_vcpu_pack=15`. What it does is known from recordings alone.
+/// Which tasks are packed onto busy CPUs. No release has it: virtual machines of one vendor start their 6.18 with
+/// `sched_vcpu_pack=15`.
 pub const VCPU_PACK: Handle<u32> = Handle::number(
     "sched_vcpu_pack",
     Unit::Number,
     0,
-    (0, 49),
-    "a vendor's: a task is put onto a busy CPU, not an idle one, where it leaves twice this per cent free; 0 is off",
+    (0, 15),
+    "a vendor's: a task is put onto a busy CPU, not an idle one; 1 woken by an idle CPU, 2 by a task that sleeps then, \
+     4 by others, 8 new or another program; 0 is off",
 );
 
 /// The switch for energy-aware wake-up placement, which came with 5.0.
@@ -93,7 +94,7 @@ pub struct Rules {
     pub nr_migrate: u32,
     /// The rate of success of newidle balancing that a domain begins with, out of 1024.
     pub newidle_ratio: u32,
-    /// How much of a CPU stays free when tasks are packed onto busy CPUs, in per cent; 0 if they are not.
+    /// Which tasks are packed onto busy CPUs, as bits; 0 if none are.
     pub vcpu_pack: u32,
     /// The fixes of the domains that are enabled.
     pub fixes: Fixes,

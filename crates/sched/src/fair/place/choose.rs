@@ -103,10 +103,8 @@ impl Select<'_> {
                 "fix.overload_on_wakeup: where it last ran if that is idle, else the CPU that is idle longest",
             );
         }
-        if self.places.vcpu_pack > 0
-            && let Some(cpu) = self.packed(cx, ask)
-        {
-            return (cpu, "sched_vcpu_pack: a CPU that is busy, but has room for the task");
+        if let Some(cpu) = self.packed(cx, ask) {
+            return (cpu, "sched_vcpu_pack: a CPU that has room for the task, beside others that may be idle");
         }
         match self.places.how {
             Placing::V2_6_24 => self.place_2_6_24(cx, domains, ask),

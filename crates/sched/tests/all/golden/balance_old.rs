@@ -120,13 +120,16 @@ fn who_wakes_many_is_not_followed_even_if_it_woke_them_where_they_were() {
     // own CPU. X, on CPU 1, wakes T and V in turn four times: its wakee_flips is 4, more than the 2 CPUs of the cache.
     // W, on CPU 0, wakes them nine times, and then X: 10 is more than 2 * 4, so wake_wide() keeps X where it was. After
     // one time W's count is 2: then loads decide, and 100 * (1024 + 1024) is less than 108 * 2048. 3.10 has no
-    // wake_wide().
+    // wake_wide(). A child of W that wakes X in its place begins with W's count, as dup_task_struct() copies it.
     let turns = |n: usize| (0..n).flat_map(|i| [Op::SemPost(i as u32 % 2), run(1)]);
     let woken = |name: &str, sem| pinned(forever(name, 0, vec![Op::SemWait(sem), Op::Run(exactly(MS / 20))]), 0);
     let x = turns(4).chain([Op::Set(0), Op::SemWait(2), run(1)]);
-    let load = |n| {
-        let w = [run(100)].into_iter().chain(turns(n)).chain([Op::SemPost(2), run(1000)]);
+    let load = |n, by_child| {
+        let wakes_x = [Op::SemPost(2), run(1000)];
+        let (w, child) = if by_child { (vec![Op::Fork(0)], wakes_x.to_vec()) } else { (wakes_x.to_vec(), Vec::new()) };
+        let w = [run(100)].into_iter().chain(turns(n)).chain(w);
         Load {
+            templates: vec![pinned(once("C", child), 0)],
             settings: vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }],
             sems: vec!["t".into(), "v".into(), "x".into()],
             ..threads(vec![
@@ -139,6 +142,7 @@ fn who_wakes_many_is_not_followed_even_if_it_woke_them_where_they_were() {
             ])
         }
     };
-    let comes = |release, n| lanes(release, &bare("1x2x1"), &load(n), 300)[0].contains('X');
-    assert_eq!([comes("4.1", 9), comes("4.1", 1), comes("3.10", 9)], [false, true, true]);
+    let comes = |release, n, by_child| lanes(release, &bare("1x2x1"), &load(n, by_child), 300)[0].contains('X');
+    assert_eq!([comes("4.1", 9, false), comes("4.1", 1, false), comes("3.10", 9, false)], [false, true, true]);
+    assert_eq!([comes("4.1", 9, true), comes("4.1", 1, true)], [false, true]);
 }

@@ -26,6 +26,11 @@ fn late(us: Nanos, mut task: TaskSpec) -> TaskSpec {
     task
 }
 
+fn on(cpu: u32, mut task: TaskSpec) -> TaskSpec {
+    task.initial.cpus = Some(vec![cpu]);
+    task
+}
+
 fn once(name: &str, us: Nanos) -> TaskSpec {
     TaskSpec { name: name.into(), program: vec![run(us)], ..TaskSpec::default() }
 }
@@ -280,4 +285,49 @@ fn what_a_task_used_before_the_load_begins_counts_from_the_start() {
         woken.expect("B is woken")
     };
     assert_eq!((woken_on(102, 102), woken_on(1024, 1000)), (0, 1));
+}
+
+/// A and D are on CPU 0, and A wakes B, which sleeps there. E uses a third of CPU 1, or all of it. If E leaves room for
+/// B, B goes there, although it slept on CPU 0 and no CPU may be idle. (Not the last CPU, not this one, but one that
+/// is busy and has room: `select_task_rq_fair` of that 6.18.44.)
+#[test]
+fn a_kernel_that_packs_tasks_looks_at_all_busy_cpus() {
+    let on_1 = |pack: &str, e: TaskSpec| {
+        let tasks = [forever("A", 0, vec![run(3_000), Op::SemPost(0)]), hog("D", 0), e];
+        let mut tasks: Vec<TaskSpec> = tasks.into_iter().map(|task| on(u32::from(task.name == "E"), task)).collect();
+        tasks.push(TaskSpec { cpu: Some(0), ..forever("B", 0, vec![Op::SemWait(0), run(50)]) });
+        let load = Load { sems: vec!["b".into()], ..load(tasks) };
+        let set = [("sched_vcpu_pack", pack.to_owned())];
+        let events = simulate("linux-6.18", &bare("2"), &load, &set, 100 * MS).events;
+        let woken = events.iter().filter_map(|event| match event.what {
+            Payload::Wakeup { tid: 4, target, .. } => Some(u32::from(target == 1)),
+            _ => None,
+        });
+        woken.sum::<u32>()
+    };
+    let light = || forever("E", 0, vec![run(10_000), Op::Sleep(exactly(20 * MS))]);
+    assert!(on_1("4", light()) > 5);
+    let full = Some(Averages { runnable: 1024, running: 1024 });
+    assert_eq!(on_1("4", TaskSpec { averages: full, cpu: Some(1), ..hog("E", 0) }), 0);
+}
+
+/// A forks children on CPU 0, of which it uses a tenth: the idle CPU gets them, unless those that are new are packed.
+#[test]
+fn each_bit_packs_tasks_of_its_own() {
+    let stay = |pack: &str| {
+        let child = TaskSpec { name: "C".into(), program: vec![run(1_000)], ..TaskSpec::default() };
+        let parent = on(0, forever("A", 0, vec![run(200), Op::Fork(0), Op::Sleep(exactly(8 * MS))]));
+        let child = TaskSpec { initial: Setting { cpus: Some(vec![0, 1]), ..child.initial }, ..child };
+        let load = Load { templates: vec![child], ..load(vec![parent]) };
+        let set = [("sched_vcpu_pack", pack.to_owned())];
+        let events = simulate("linux-6.18", &bare("2"), &load, &set, 200 * MS).events;
+        let here = events.iter().filter_map(|event| match event.what {
+            Payload::WakeupNew { target, .. } if event.time > 0 => Some(target == 0),
+            _ => None,
+        });
+        let here: Vec<bool> = here.collect();
+        assert!(here.len() > 20);
+        here.iter().filter(|here| **here).count() * 100 / here.len()
+    };
+    assert_eq!([stay("8"), stay("7"), stay("0")], [100, 0, 0]);
 }
