@@ -18,6 +18,7 @@
 //! Bounds: a builder holds at most [`ModelBuilder::MOST_TOKENS`] bursts, blocks and wake-ups (16 bytes each) and
 //! 65,536 tasks; beyond them it folds cycles ever more loosely, and says so.
 
+mod beats;
 mod cause;
 mod causes;
 mod coarse;
@@ -62,6 +63,7 @@ pub use names::is_kernel_thread;
 pub use report::Report;
 
 use crate::{Policy, Props, Recorded, Workload};
+use beats::Beats;
 use causes::{Causes, forget_wakers};
 use coarse::Coarseness;
 use cores::Cores;
@@ -81,7 +83,7 @@ use services::Services;
 use std::collections::HashMap;
 use teams::{Jobs, Team};
 use track::{MOST_TASKS, Track};
-use unseen::Added;
+use unseen::{Added, Worth};
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;
@@ -321,14 +323,15 @@ impl ModelBuilder {
             plain && !served.joins(waker, task) && !locks.joins(waker, task) && causes.hold(tasks, waker, task)
         };
         let sent = habits::Sent::of(&track.silence, &track.tasks, |waker, task| causal(track, waker, task));
-        let take = messages::take(&track.fed, &track.tasks);
-        let explained = sent.explained(&track.tasks, &unseen::counts(&track.fed, &take));
+        let lengths = messages::lengths(&track.fed, &track.tasks);
+        let worth = Worth { lengths, beats: Beats::of(&track.tasks) };
+        let explained = sent.explained(&track.tasks, &worth.counts(&track.fed));
         let rooms = std::iter::successors(Some(4 * most_events), |room| Some(room / 2));
         let mut tried = Added::default();
         for room in rooms.take_while(|room| *room > most_events / 16).map(Some).chain([None]) {
             let mut added = Added::to(&track.tasks);
             if let Some(room) = room {
-                added = unseen::additions(&track.fed, &take, &track.tasks, room, |waker, task| {
+                added = unseen::additions(&track.fed, &worth, &track.tasks, room, |waker, task| {
                     !explained[task as usize] && causal(track, waker, task)
                 });
                 sent.add_to(&mut added);

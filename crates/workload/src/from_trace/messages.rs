@@ -53,23 +53,31 @@ impl Pairs {
     }
 }
 
-/// The work that a message takes, by task; none where long bursts are not of several messages, or where that does not
-/// show.
-pub(super) fn take(fed: &[Fed], tasks: &[Task]) -> Vec<Option<Nanos>> {
-    let usual: Vec<Option<Nanos>> = tasks.iter().map(usual).collect();
+/// What the lengths of a task's bursts say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    /// Whether long bursts are of several messages.
+    pub of_several: bool,
+    /// The work that a message takes, if that is so and bursts have a usual length.
+    pub take: Option<Nanos>,
+}
+
+/// What the lengths of the tasks' bursts say.
+pub(super) fn lengths(fed: &[Fed], tasks: &[Task]) -> Vec<Lengths> {
+    let most: Vec<Nanos> = tasks.iter().map(|task| MOST * task.receiver.lengths.percentile(50)).collect();
     let mut pairs = vec![Pairs::default(); tasks.len()];
-    let pair = |waited: Nanos, burst: Nanos, usual: Nanos| (waited as f64, burst.min(MOST * usual) as f64);
-    for ((task, usual), pairs) in tasks.iter().zip(&usual).zip(&mut pairs) {
+    for ((task, most), pairs) in tasks.iter().zip(&most).zip(&mut pairs) {
         let (alone, times) = task.receiver.alone.kept();
-        let usual = usual.unwrap_or(0);
-        alone.iter().for_each(|burst| pairs.add(pair(0, *burst, usual), times));
+        alone.iter().for_each(|burst| pairs.add((0.0, *burst.min(most) as f64), times));
     }
     for Fed { task, burst, waited, .. } in fed {
-        let task = *task as usize;
-        let usual = usual[task].unwrap_or(0);
-        pairs[task].add(pair(*waited, *burst, usual), 1.0);
+        pairs[*task as usize].add((*waited as f64, *burst.min(&most[*task as usize]) as f64), 1.0);
     }
-    std::iter::zip(usual, pairs).map(|(usual, pairs)| usual.filter(|_| pairs.rise_together())).collect()
+    let lengths = |(task, pairs): (&Task, Pairs)| {
+        let of_several = pairs.rise_together();
+        Lengths { of_several, take: usual(task).filter(|_| of_several) }
+    };
+    std::iter::zip(tasks, pairs).map(lengths).collect()
 }
 
 /// The usual length of a task's bursts after wake-ups by tasks, if there is one: half of them are not much longer than

@@ -28,6 +28,8 @@ pub(super) struct Track {
     pub fed: Vec<Fed>,
     /// What these hold.
     pub fed_entries: usize,
+    /// How many steps from one wake-up to the next are kept.
+    pub steps: usize,
     /// Bursts whose messages may not have shown.
     pub silence: Silence,
     pub families: Families,
@@ -183,7 +185,7 @@ impl Observer for Track {
     fn opens(&mut self, now: Nanos) {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
-        (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
+        (self.fed, self.fed_entries, self.steps, self.taken) = (Vec::new(), 0, 0, Taken::default());
         (self.silence, self.families, self.handoffs, self.yields) = Default::default();
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);

@@ -116,9 +116,11 @@ impl Track {
         self.push(ix, Token::Block { length, waker });
         self.awakes(ix, waker);
         if waker == NOBODY {
-            self.tasks[ix as usize].slept(length, now);
+            let task = &mut self.tasks[ix as usize];
+            task.slept(length, now);
+            task.receiver.is_alone();
         } else {
-            self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
+            self.is_told(ix, waker);
         }
         let task = &mut self.tasks[ix as usize];
         task.habit.begins(waker);
