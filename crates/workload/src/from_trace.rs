@@ -18,6 +18,7 @@
 //! Bounds: a builder holds at most [`ModelBuilder::MOST_TOKENS`] bursts, blocks and wake-ups (16 bytes each) and
 //! 65,536 tasks; beyond them it folds cycles ever more loosely, and says so.
 
+mod added;
 mod beats;
 mod cause;
 mod causes;
@@ -63,6 +64,7 @@ pub use names::is_kernel_thread;
 pub use report::Report;
 
 use crate::{Policy, Props, Recorded, Workload};
+use added::Added;
 use beats::Beats;
 use causes::{Causes, forget_wakers};
 use coarse::Coarseness;
@@ -83,7 +85,7 @@ use services::Services;
 use std::collections::HashMap;
 use teams::{Jobs, Team};
 use track::{MOST_TASKS, Track};
-use unseen::{Added, Worth};
+use unseen::Worth;
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;
@@ -342,7 +344,7 @@ impl ModelBuilder {
             }
             let with = |(task, added): (&Task, &Vec<_>)| match added.is_empty() {
                 true => task.sequence.clone(),
-                false => unseen::insert(&task.sequence, added.clone()),
+                false => added::insert(&task.sequence, added.clone()),
             };
             let mut sequences: Vec<_> = std::iter::zip(&track.tasks, &added.tokens).map(with).collect();
             let lists: Vec<_> = sequences.iter().map(|list| &list[..]).collect();

@@ -17,11 +17,11 @@
 //! The replay cannot deadlock (see [`super::unseen`]): a server that runs when a message is sent begins a new turn
 //! there, and a wait for the message stands in that turn or in a later one.
 
+use super::added::Added;
 use super::life::{Place, Task};
 use super::rounds::Regular;
 use super::sequence::{NOBODY, TaskIx};
 use super::track::Track;
-use super::unseen::Added;
 use schedlab_base::Nanos;
 use std::collections::{BTreeSet, HashMap};
 

@@ -26,10 +26,10 @@
 //! waits for there are in earlier ones. What a child does after it has woken its parent is put off only if it waits for
 //! nothing there. The parent's last wait stands in the turn that follows the sleep that all of them preceded.
 
+use super::added::{Added, At};
 use super::life::{Begin, Task};
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::track::Track;
-use super::unseen::{Added, At};
 use schedlab_base::{Nanos, TaskState};
 
 /// So many answered ends at least, and so many percent of those that count, show that a parent waits for its children.

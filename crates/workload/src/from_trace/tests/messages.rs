@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A sender works for as long as `work` says of each of 20 rounds, and then wakes the receiver, which preempts it and takes
-/// 10 us. Then the receiver waits while the sender works for 30 us, and works for 40 us. Both their programs.
+/// A sender works for as long as `work` says of each of 20 rounds, and then wakes the receiver, which preempts it and
+/// takes 10 us. Then the receiver waits while the sender works for 30 us, and works for 40 us. Both their programs.
 fn sender_and_receiver(work: fn(u64) -> Nanos) -> [String; 2] {
     let mut s = Script::default();
     s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
