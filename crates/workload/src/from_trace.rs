@@ -42,6 +42,7 @@ mod pace;
 mod past;
 mod pools;
 mod report;
+mod rooms;
 mod rounds;
 mod sections;
 mod sequence;
@@ -75,6 +76,7 @@ use joins::Joins;
 use life::Task;
 use locks::Locks;
 use pace::Pace;
+use rooms::Rooms;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
     TaskRecord, Tid,
@@ -220,8 +222,11 @@ impl ModelBuilder {
         let mut causal = |waker, task| causes.hold(self.track(), waker, task);
         let mut locks = Locks::find(self.track(), &mut causal, |task| comm(&task), |task| !busy(task));
         let takes = |task| locks.has(task) || pools.iter().any(|pool| pool.contains(&task));
-        let consumers = consumers::pools(self.track(), causal, |task| !busy(task) && !takes(task));
-        self.add_unseen(causes, &joins, (&mut services, &mut locks), options.most_events);
+        let consumers = consumers::pools(self.track(), &mut causal, |task| !busy(task) && !takes(task));
+        let in_pool = |task| pools.iter().chain(&consumers).any(|pool| pool.contains(&task));
+        let may = |task| !busy(task) && !locks.has(task) && !in_pool(task);
+        let mut rooms = Rooms::find(self.track(), causal, may);
+        self.add_unseen(causes, &joins, (&mut services, &mut locks, &mut rooms), options.most_events);
         pools.extend(consumers);
         pools.retain(|pool| !pool.iter().any(|task| services.of_server(*task).is_some() || locks.has(*task)));
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
@@ -229,7 +234,7 @@ impl ModelBuilder {
         let tasks = &mut self.replay.observer.0.inner.tasks;
         let share = |team: &Team| team.share(tasks, &shared, options.most_events / 2);
         let jobs: Vec<Jobs> = teams.iter().filter_map(share).collect();
-        let workload = self.write(&kept, &shared, (&services, &jobs, &locks), options, window, &mut report);
+        let workload = self.write(&kept, &shared, (&services, &jobs, &locks, &rooms), options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
@@ -312,7 +317,7 @@ impl ModelBuilder {
         &mut self,
         mut causes: Causes<'_>,
         joins: &Joins,
-        (services, locks): (&mut Services, &mut Locks),
+        (services, locks, queues): (&mut Services, &mut Locks, &mut Rooms),
         most_events: usize,
     ) {
         let track = &mut self.replay.observer.0.inner;
@@ -351,6 +356,7 @@ impl ModelBuilder {
             let written = services.written(&track.tasks, kept, &lists);
             let locked = locks.written(&lists);
             written.into_iter().chain(locked).for_each(|(task, list)| sequences[task as usize] = list);
+            queues.write(track, &mut sequences, most_events);
             sequences.iter_mut().for_each(|list| forget_wakers(list));
             let fits = |loosely: Coarseness| Some((loosely, loosely.fold_all(&sequences, most_events)?));
             if let Some((coarseness, sequences)) = self.coarseness.looser().find_map(fits) {

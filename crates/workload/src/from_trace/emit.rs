@@ -51,6 +51,11 @@ pub(super) fn jobs(keys: &[String], worker: TaskIx) -> String {
     format!("jobs-{}", keys[worker as usize])
 }
 
+/// The semaphore of the places in the queue of this task.
+fn room(keys: &[String], receiver: TaskIx) -> String {
+    format!("room-{}", keys[receiver as usize])
+}
+
 /// The mutex whose first member is this task.
 fn mutex(keys: &[String], member: TaskIx) -> String {
     format!("lock-{}", keys[member as usize])
@@ -265,6 +270,8 @@ impl Writer<'_> {
             Token::Answer => Action::Answer(queue(self.voice.keys, self.voice.queue?)),
             Token::Lock(name) => Action::Lock(mutex(self.voice.keys, name)),
             Token::Unlock(name) => Action::Unlock(mutex(self.voice.keys, name)),
+            Token::Take(receiver) => Action::SemWait(room(self.voice.keys, receiver)),
+            Token::Give => Action::SemPost(room(self.voice.keys, self.voice.own)),
             Token::Jobs(worker) => Action::Jobs(jobs(self.voice.keys, worker)),
             Token::Fork(child) => Action::Fork(self.voice.keys[child as usize].clone()),
             Token::End(parent) => Action::SemPost(self.ends(parent)),

@@ -7,12 +7,12 @@ use schedlab_base::Nanos;
 const LEAST_ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 32;
 
-/// The last rounds of work and sleep of a sequence, from a sleep or a lock on, without loops; none if there are few. A
+/// The last rounds of work and sleep of a sequence, from a sleep, a lock or a place on, without loops; none if there are few. A
 /// sleep has at least this length: one of no time is a message that was there before its receiver slept.
 pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
     let is_block = |token: &&Token| match token {
         Token::Block { length, .. } => *length >= least,
-        token => matches!(token, Token::Lock(_)),
+        token => matches!(token, Token::Lock(_) | Token::Take(_)),
     };
     let (mut pieces, mut rounds) = (Vec::new(), 0);
     for Stretch { times, body } in stretches(list).collect::<Vec<_>>().into_iter().rev() {
@@ -33,15 +33,16 @@ pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
 }
 
 /// The last rounds of a task that goes on with them after it has slept for so long; none if it sleeps for much longer
-/// than it used to: it has other things to wait for. How long it waits for a mutex is no length of its own.
+/// than it used to: it has other things to wait for. How long it waits for a mutex or for a place is no length
+/// of its own.
 pub(super) fn rounds_in_turn(list: &[Token], least: Nanos, asleep: Nanos) -> Option<Vec<Token>> {
     let in_turn = |rounds: &Vec<Token>| locks(rounds) || asleep <= mean_block(rounds, least).saturating_mul(4);
     last_rounds(list, least).filter(in_turn)
 }
 
-/// Whether a task takes a mutex.
+/// Whether a task takes a mutex, or a place in a queue.
 pub(super) fn locks(list: &[Token]) -> bool {
-    list.iter().any(|token| matches!(token, Token::Lock(_)))
+    list.iter().any(|token| matches!(token, Token::Lock(_) | Token::Take(_)))
 }
 
 /// The mean length of the sleeps in such rounds.

@@ -7,6 +7,7 @@ use super::handoffs::Turn;
 use super::identity::Identity;
 use super::joins::Family;
 use super::past::Past;
+use super::rooms::Progress;
 use super::sequence::{TaskIx, Token};
 use super::timeouts::Phases;
 use super::unseen::Receiver;
@@ -104,6 +105,7 @@ pub(super) struct Task {
     pub place: Place,
     pub prio: i16,
     pub past: Past,
+    pub progress: Progress,
     pub moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
     pub asked: Option<(TaskIx, Context)>,
@@ -156,6 +158,7 @@ impl Task {
             place,
             prio: 120,
             past: Past::default(),
+            progress: Progress::default(),
             moved: false,
             asked: None,
             owes: Vec::new(),

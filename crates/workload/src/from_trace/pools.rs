@@ -117,6 +117,8 @@ impl<'a> Play<'a> {
                     Token::Yield | Token::Exec | Token::Answer | Token::Jobs(_) | Token::Loop { .. } => {}
                     // In a section, nobody waits for anything else.
                     Token::Lock(_) | Token::Unlock(_) => {}
+                    // Who waits for a place has given a message to one that is there to take it.
+                    Token::Take(_) | Token::Give => {}
                     Token::Block { waker: QUEUE, .. } => break,
                     Token::Block { waker: ANSWER, .. } => {
                         if self.answers[ix as usize] == 0 {

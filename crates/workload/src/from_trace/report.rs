@@ -2,6 +2,7 @@
 
 use super::life::Task;
 use super::locks::{Lock, Locks};
+use super::rooms::Rooms;
 use super::sequence::TaskIx;
 use super::services::Services;
 use super::teams::Jobs;
@@ -55,6 +56,8 @@ pub struct Report {
     pub workers: usize,
     /// Tasks that lock a mutex which several share.
     pub lockers: usize,
+    /// Tasks that are sent messages through queues with room for so many.
+    pub receivers: usize,
     /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
     pub going_on: usize,
     /// Tasks that were in rounds of work and sleep when it ended, and go on with them then.
@@ -110,8 +113,13 @@ impl Report {
         self.workers += workers.len();
     }
 
-    /// Says which tasks share mutexes.
-    pub(super) fn locks(&mut self, locks: &Locks, keys: &[String]) {
+    /// Says which tasks share mutexes, and which are sent messages through queues that may be full.
+    pub(super) fn waits(&mut self, locks: &Locks, rooms: &Rooms, keys: &[String]) {
+        self.locks(locks, keys);
+        self.rooms(rooms, keys);
+    }
+
+    fn locks(&mut self, locks: &Locks, keys: &[String]) {
         for Lock { members, .. } in locks.all() {
             self.remarks.push(format!(
                 "{} share a mutex: in the model they lock it, and wait for whoever holds it",
@@ -119,6 +127,20 @@ impl Report {
             ));
             self.lockers += members.len();
         }
+    }
+
+    fn rooms(&mut self, rooms: &Rooms, keys: &[String]) {
+        let receivers: Vec<TaskIx> = rooms.found().iter().map(|found| found.receiver).collect();
+        let sizes = || rooms.found().iter().map(|found| found.size);
+        if let (Some(least), Some(most)) = (sizes().min(), sizes().max()) {
+            let (who, senders) = (named(&receivers, keys), rooms.senders());
+            let room = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            self.remarks.push(format!(
+                "{who} get messages of {senders} tasks through queues with room for {room}: in the model, a sender waits \
+                 where there is none"
+            ));
+        }
+        self.receivers = receivers.len();
     }
 
     /// Says how many tasks were ended so.

@@ -41,6 +41,10 @@ pub(super) enum Token {
     Lock(TaskIx),
     /// Unlocked it.
     Unlock(TaskIx),
+    /// Took a place in the queue of this task, which has room for so many messages.
+    Take(TaskIx),
+    /// Gave one back, in its own.
+    Give,
     /// Created this task.
     Fork(TaskIx),
     /// Ends, for which its parent, this one, may wait.
@@ -79,8 +83,9 @@ impl Tolerance {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) | (Token::Ask(x), Token::Ask(y)) => x == y,
+            (Token::Take(x), Token::Take(y)) => x == y,
             (Token::Join, Token::Join) | (Token::Yield, Token::Yield) => true,
-            (Token::Exec, Token::Exec) | (Token::Answer, Token::Answer) => true,
+            (Token::Exec, Token::Exec) | (Token::Answer, Token::Answer) | (Token::Give, Token::Give) => true,
             // Each fork makes another task, each change another state: never repeated.
             _ => false,
         }
@@ -103,6 +108,7 @@ impl Tolerance {
                 Some(key(token)..=key(token))
             }
             Token::Join | Token::Yield | Token::Exec => Some(key(token)..=key(token)),
+            Token::Take(_) | Token::Give => Some(key(token)..=key(token)),
             _ => None,
         }
     }
@@ -124,6 +130,8 @@ fn key(token: &Token) -> u64 {
         Token::Ask(queue) => (2, 1 << 32 | u64::from(queue)),
         Token::Lock(name) => (2, 2 << 32 | u64::from(name)),
         Token::Unlock(name) => (2, 3 << 32 | u64::from(name)),
+        Token::Take(queue) => (2, 4 << 32 | u64::from(queue)),
+        Token::Give => (3, 4),
         Token::Answer => (3, 3),
         Token::Join => (3, 0),
         Token::Yield => (3, 1),

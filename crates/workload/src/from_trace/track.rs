@@ -8,6 +8,7 @@ use super::identity::Identity;
 use super::joins::Families;
 use super::life::{Begin, Place, Seat, Task};
 use super::past::Past;
+use super::rooms::MOST_RUNS;
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
 use super::unseen::Fed;
@@ -30,6 +31,8 @@ pub(super) struct Track {
     pub fed_entries: usize,
     /// How many steps from one wake-up to the next are kept.
     pub steps: usize,
+    /// How many stretches of running are.
+    pub runs: usize,
     /// Bursts whose messages may not have shown.
     pub silence: Silence,
     pub families: Families,
@@ -127,7 +130,11 @@ impl Track {
             None => {}
         }
         let work = self.cores.count(on, ns, now);
+        let before = task.work;
         task.work = task.work.saturating_add(work);
+        if self.runs < MOST_RUNS {
+            self.runs += usize::from(task.progress.runs((since, now), (before, task.work)));
+        }
         self.push(ix, Token::Run(work));
     }
 
@@ -185,7 +192,8 @@ impl Observer for Track {
     fn opens(&mut self, now: Nanos) {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
-        (self.fed, self.fed_entries, self.steps, self.taken) = (Vec::new(), 0, 0, Taken::default());
+        (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
+        (self.steps, self.runs) = (0, 0);
         (self.silence, self.families, self.handoffs, self.yields) = Default::default();
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);

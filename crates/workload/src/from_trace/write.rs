@@ -6,6 +6,7 @@ use super::identity::{Identity, Speaker, session};
 use super::life::{Begin, Place, Task};
 use super::locks::Locks;
 use super::names::{Keys, bound_to};
+use super::rooms::Rooms;
 use super::sequence::{NOBODY, TaskIx, Token};
 use super::services::{Service, Services};
 use super::teams::Jobs;
@@ -117,7 +118,7 @@ impl ModelBuilder {
         &self,
         kept: &[bool],
         shared: &[TaskIx],
-        (services, jobs, locks): (&Services, &[Jobs], &Locks),
+        (services, jobs, locks, rooms): (&Services, &[Jobs], &Locks, &Rooms),
         options: &Options,
         window: (Nanos, Nanos),
         report: &mut Report,
@@ -177,7 +178,7 @@ impl ModelBuilder {
             workload.tasks.push(task);
         }
         report.answers(services, keys);
-        report.locks(locks, keys);
+        report.waits(locks, rooms, keys);
         report.ends(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
         workload.groups = self.groups_of(&workload, window, report);
