@@ -14,8 +14,8 @@
 //! - no sender is a receiver, and none waits for anything else, once there are messages, than for places in such
 //!   queues; nor does the receiver, but for those few times, which the model leaves out.
 //!
-//! How many messages a queue has room for is how many were in it when senders went to sleep, in the median; how many are
-//! taken before a place is given back is how many fewer there were when those were woken.
+//! How many messages a queue has room for is how many were in it when senders went to sleep, in the median; how many
+//! are taken before a place is given back is how many fewer there were when those were woken.
 //!
 //! The replay cannot deadlock: a sender waits only for a place, and a receiver only for a message. If there is no
 //! place, at least one message is there.
