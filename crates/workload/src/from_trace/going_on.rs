@@ -7,8 +7,8 @@ use schedlab_base::Nanos;
 const LEAST_ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 32;
 
-/// The last rounds of work and sleep of a sequence, from a sleep, a lock or a place on, without loops; none if there are few. A
-/// sleep has at least this length: one of no time is a message that was there before its receiver slept.
+/// The last rounds of work and sleep of a sequence, from a sleep, a lock or a place on, without loops; none if there
+/// are few. A sleep has at least this length: one of no time is a message that was there before its receiver slept.
 pub(super) fn last_rounds(list: &[Token], least: Nanos) -> Option<Vec<Token>> {
     let is_block = |token: &&Token| match token {
         Token::Block { length, .. } => *length >= least,

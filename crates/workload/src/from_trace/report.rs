@@ -136,8 +136,8 @@ impl Report {
             let (who, senders) = (named(&receivers, keys), rooms.senders());
             let room = if least == most { most.to_string() } else { format!("{least} to {most}") };
             self.remarks.push(format!(
-                "{who} get messages of {senders} tasks through queues with room for {room}: in the model, a sender waits \
-                 where there is none"
+                "{who} get messages of {senders} tasks through queues with room for {room}: in the model, a sender \
+                 waits where there is none"
             ));
         }
         self.receivers = receivers.len();

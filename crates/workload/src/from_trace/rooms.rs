@@ -1,11 +1,11 @@
 //! Queues with room for so many messages: who finds one full waits until its receiver has taken some.
 //!
-//! Several tasks send one another messages through a socket or a pipe. One that finds it full sleeps, and the receiver
-//! wakes it when there is room again. If that were a wait for what the receiver had done by then in the recording, a
-//! sender would wait for it on another scheduler as well, where the queue may be all but empty. Then senders wait for a
-//! receiver that waits for senders, the messages come one by one, and receivers sleep twice as often as they should. So in
-//! the model the queue has room for so many messages: before each of them its sender takes a place, and waits if there
-//! is none, and the receiver gives places back when it takes messages.
+//! Several tasks send one another messages through a socket or a pipe. One that finds it full sleeps, and the
+//! receiver wakes it when there is room again. If that were a wait for what the receiver had done by then in the
+//! recording, a sender would wait for it on another scheduler as well, where the queue may be all but empty. Then
+//! senders wait for a receiver that waits for senders, the messages come one by one, and receivers sleep twice as
+//! often as they should. So in the model the queue has room for so many messages: before each of them its sender
+//! takes a place, and waits if there is none, and the receiver gives places back when it takes messages.
 //!
 //! A trace shows who wakes whom. A task is such a receiver if
 //!
