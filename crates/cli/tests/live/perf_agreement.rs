@@ -98,7 +98,9 @@ fn compare(file: &Path) -> (usize, Option<usize>) {
     let facts = facts(&trace);
     // If tasks are hidden from tracing, switches are missing, and each reader guesses.
     let guessed_us = total["contradicted_us"].as_f64().unwrap();
-    let guesses = total["contradictions"].as_u64().unwrap();
+    // Where an idle task is hidden, a switch from it is missing, and nothing is in doubt but the instant.
+    let contradictions = total["contradictions"].as_u64().unwrap();
+    let guesses = contradictions.max(missing_switches(&trace.events));
     if guesses > 0 {
         eprintln!("{guesses} switches are missing from the recording: {guessed_us} us rest on guesses");
     }
@@ -137,6 +139,16 @@ fn compare(file: &Path) -> (usize, Option<usize>) {
         check_latency(&ours[tid], theirs, &facts[tid], (preempted, from_waking), &context);
     }
     (listed.len(), Some(delays.len()))
+}
+
+/// How often the task that leaves a CPU is not the one that came last.
+fn missing_switches(events: &[Event]) -> u64 {
+    let mut on = HashMap::new();
+    let missing = |event: &&Event| match event.what {
+        Payload::Switch { prev, next, .. } => on.insert(event.cpu, next).is_some_and(|last| last != prev),
+        _ => false,
+    };
+    events.iter().filter(missing).count() as u64
 }
 
 /// A task that was reaped before its last switch has no id of its own in that sample, so perf attributes the switch to
