@@ -366,7 +366,7 @@ impl ModelBuilder {
             }
             tried = added;
         }
-        (*services, *locks) = Default::default();
+        (*services, *locks, *queues) = Default::default();
         track.tasks.iter_mut().for_each(|task| forget_wakers(&mut task.sequence));
     }
 }

@@ -102,10 +102,6 @@ impl Beats {
 /// How much work a block is, if there is a message for each.
 fn block(steps: &[Step]) -> Option<Nanos> {
     let mut all: Vec<Nanos> = steps.iter().map(|step| step.whole).collect();
-    let median = |list: &mut Vec<Nanos>| {
-        let middle = list.len() / 2;
-        *list.select_nth_unstable(middle).1
-    };
     if all.len() < FEWEST {
         return None;
     }
@@ -114,15 +110,21 @@ fn block(steps: &[Step]) -> Option<Nanos> {
     let mut block = *all.select_nth_unstable(tenth).1;
     for _ in 0..3 {
         let at_once = steps.iter().filter(|step| step.awake * 100 < block * PERCENT_AT_ONCE);
-        let mut single: Vec<Nanos> = at_once.map(|step| step.whole).collect();
+        let single: Vec<Nanos> = at_once.map(|step| step.whole).collect();
         if single.len() < FEWEST {
             return None;
         }
-        block = median(&mut single);
+        block = median(single);
     }
     let soon = |step: &&Step| (step.whole - step.awake) * 100 <= block * PERCENT_OF_BLOCK;
     let woken = steps.iter().filter(soon).count();
     (block > 0 && woken * 100 >= steps.len() * PERCENT_WOKEN).then_some(block)
+}
+
+/// The middle one of some numbers, of which there is one at least.
+pub(super) fn median<T: Ord + Copy>(mut list: Vec<T>) -> T {
+    let middle = list.len() / 2;
+    *list.select_nth_unstable(middle).1
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! often as they should. So in the model the queue has room for so many messages: before each of them its sender
 //! takes a place, and waits if there is none, and the receiver gives places back when it takes messages.
 //!
-//! A trace shows who wakes whom. A task is such a receiver if
+//! A trace shows only wake-ups. By them, a task is such a receiver if
 //!
 //! - at least two tasks wake it, its senders, and others in at most a tenth of the times.
 //! - it wakes some of them as well, but less often: those found it full.
@@ -20,7 +20,8 @@
 //! The replay cannot deadlock: a sender waits only for a place, and a receiver only for a message. If there is no
 //! place, at least one message is there.
 
-use super::sequence::{NOBODY, TaskIx, Token, is_folded, push};
+use super::beats::median;
+use super::sequence::{NOBODY, TaskIx, Token, is_folded, places, push};
 use super::track::Track;
 use schedlab_base::Nanos;
 use std::cmp::Reverse;
@@ -116,7 +117,7 @@ pub(super) struct Rooms {
     senders: usize,
 }
 
-/// Who woke whom, and from when until when those had slept.
+/// The sleeps that each task ended of each other one: when they began and ended. The waker is the first of the two.
 type Woken = BTreeMap<(TaskIx, TaskIx), Vec<(Nanos, Nanos)>>;
 
 impl Rooms {
@@ -164,6 +165,7 @@ impl Rooms {
 
     /// Puts places into the sequences of their tasks, if these then have no more than so many tokens.
     pub fn write(&mut self, track: &Track, sequences: &mut [Vec<Token>], most: usize) {
+        (self.found, self.senders) = Default::default();
         let mut queues = self.queues.clone();
         let (receivers, rooms) = loop {
             let receivers = close(&mut queues, sequences);
@@ -223,7 +225,7 @@ fn rooms(queues: &[Queue], track: &Track, sequences: &[Vec<Token>]) -> Vec<Optio
     let going_on = track.tasks.iter().any(|task| task.goes_on);
     let room = |queue: &Queue| {
         let beside = |(other, _): &(&Queue, &Seen)| !queue.senders.is_disjoint(&other.senders);
-        let room = Seen::room(std::iter::zip(queues, &seen).filter(beside).map(|(_, seen)| seen))?;
+        let room = Seen::room(std::iter::zip(queues, &seen).filter(beside))?;
         // A place that was to be given back together with others might not be, once the task goes on with its last
         // rounds.
         Some(Room { at_once: if going_on { 1 } else { room.at_once }, ..room })
@@ -279,38 +281,32 @@ struct Room {
     at_once: usize,
 }
 
-/// How often the receiver of a queue was woken, and how many messages were there when senders that found it full went
-/// to sleep, and when they were woken.
+/// How many messages were in a queue when senders that found it full went to sleep, and when they were woken.
 #[derive(Debug, Default)]
 struct Seen {
-    woken: usize,
     full: Vec<usize>,
     left: Vec<usize>,
 }
 
 impl Seen {
     /// The room that these queues have, which share senders.
-    fn room<'a>(queues: impl Iterator<Item = &'a Self>) -> Option<Room> {
+    fn room<'a>(queues: impl Iterator<Item = (&'a Queue, &'a Self)>) -> Option<Room> {
         let (mut woken, mut full, mut left) = (0, Vec::new(), Vec::new());
-        for seen in queues {
-            woken += seen.woken;
+        for (queue, seen) in queues {
+            woken += queue.woken;
             full.extend_from_slice(&seen.full);
             left.extend_from_slice(&seen.left);
         }
         if full.len() < FEWEST_FULL || woken < full.len() {
             return None;
         }
-        let median = |mut counts: Vec<usize>| {
-            let middle = counts.len() / 2;
-            *counts.select_nth_unstable(middle).1
-        };
         let (size, left) = (median(full), median(left));
         (size >= FEWEST_PLACES).then(|| Room { size, at_once: size.saturating_sub(left).max(1) })
     }
 }
 
 impl Queue {
-    /// The receiver's waits for others than its senders once there are messages: for whom, and how often.
+    /// How often the receiver waits for each task that is no sender of its own, after its first message.
     fn others(&self, list: &[Token]) -> BTreeMap<TaskIx, usize> {
         let mut others = BTreeMap::new();
         for token in waits(list, |token| is_wait(token, &self.senders)) {
@@ -351,22 +347,8 @@ impl Queue {
             sent.sum::<usize>().saturating_sub(taken.partition_point(|place| *place < far))
         };
         let (full, left) = self.full.iter().map(|(since, now)| (there(*since), there(*now))).unzip();
-        Seen { woken: self.woken, full, left }
+        Seen { full, left }
     }
-}
-
-/// How far a task is in its work at each of these tokens.
-fn places(list: &[Token], is: impl Fn(&Token) -> bool) -> Vec<Nanos> {
-    let mut work: Nanos = 0;
-    let mut places = Vec::new();
-    for token in list {
-        match token {
-            Token::Run(length) => work = work.saturating_add(*length),
-            token if is(token) => places.push(work),
-            _ => {}
-        }
-    }
-    places
 }
 
 /// What a sender does that waits for places in the queues of these.

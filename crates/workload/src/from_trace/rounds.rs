@@ -9,7 +9,7 @@
 
 use super::habits::{Burst, Fraction, Habit, Hearer, Message, Silence, wakes_one_of};
 use super::life::Task;
-use super::sequence::{TaskIx, Token};
+use super::sequence::{TaskIx, Token, places};
 use schedlab_base::Nanos;
 
 /// Of so many percent of the rounds at least the message must be known; else it is not one of each round.
@@ -106,16 +106,7 @@ fn within(times: &[Nanos], from: Nanos, to: Nanos) -> &[Nanos] {
 
 /// How far a task was each time that it woke this one.
 fn posts(sequence: &[Token], sleeper: TaskIx) -> Vec<Nanos> {
-    let mut work = 0;
-    let post = |token: &Token| {
-        match *token {
-            Token::Run(length) => work += length,
-            Token::Post(task) if task == sleeper => return Some(work),
-            _ => {}
-        }
-        None
-    };
-    sequence.iter().filter_map(post).collect()
+    places(sequence, |token| *token == Token::Post(sleeper))
 }
 
 #[cfg(test)]

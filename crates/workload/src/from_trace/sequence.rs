@@ -360,6 +360,20 @@ pub(super) fn total_run(list: &[Token]) -> Nanos {
     list.iter().map(|t| if let Token::Run(ns) = t { *ns } else { 0 }).fold(0, Nanos::saturating_add)
 }
 
+/// How far a task is in its work at each of these tokens.
+pub(super) fn places(list: &[Token], is: impl Fn(&Token) -> bool) -> Vec<Nanos> {
+    let mut work: Nanos = 0;
+    let mut places = Vec::new();
+    for token in list {
+        match token {
+            Token::Run(length) => work = work.saturating_add(*length),
+            token if is(token) => places.push(work),
+            _ => {}
+        }
+    }
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
