@@ -86,6 +86,6 @@ impl Sink for Delays {
     }
 
     fn ignores(&self) -> Ignored {
-        Ignored::ALL
+        self.view.ignored()
     }
 }

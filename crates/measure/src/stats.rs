@@ -163,7 +163,7 @@ macro_rules! sink {
 
             /// None of the measures looks at a priority or a waker.
             fn ignores(&self) -> Ignored {
-                Ignored::ALL
+                self.$($replay).+.ignored()
             }
         }
     };

@@ -1,7 +1,7 @@
 //! A sink that combines a tracker and an observer.
 
 use crate::{Observer, Tracker};
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink, TaskRecord};
+use schedlab_base::{AffinityRecord, Event, Ignored, Meta, NameRecord, Nanos, Sink, TaskRecord};
 
 /// Replays a trace to an observer. Feed it the trace, then call [`Replay::finish`].
 #[derive(Debug)]
@@ -17,6 +17,11 @@ impl<O: Observer> Replay<O> {
     #[must_use]
     pub fn new(meta: &Meta, observer: O) -> Self {
         Self { tracker: Tracker::new(meta), observer }
+    }
+
+    /// What is ignored if the observer looks at neither priorities nor wakers.
+    pub fn ignored(&self) -> Ignored {
+        self.tracker.ignores()
     }
 
     /// Ends the trace: at `end`, otherwise at the end of the metadata's span, but never before the last event.

@@ -16,7 +16,7 @@ use crate::tasks::{NEVER, Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
 use exits::Exits;
 use members::Members;
-use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, TaskRecord, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Event, Ignored, Meta, NameRecord, Nanos, Payload, TaskRecord, Tid};
 
 /// CPU numbers from this one on are rejected.
 pub const MAX_CPUS: CpuId = 1 << 16;
@@ -38,6 +38,8 @@ struct Cpu {
     blind: bool,
     /// The task that slept here and whose wake-up another CPU asked for last, and when.
     asked: Option<(Slot, Nanos)>,
+    /// When it was seen to leave idle for a task of which nothing more has been seen.
+    got: Option<Nanos>,
     /// Whether the metadata lists the CPU or an event names it; otherwise it is only a gap in the numbering.
     present: bool,
 }
@@ -59,6 +61,9 @@ pub struct Tracker {
     until: Nanos,
     running: Vec<(CpuId, Tid)>,
     idle_at_start: bool,
+    /// Whether switches from idle tasks may be missing: those of a simulation are not, nor those of a recording that
+    /// looked and found none.
+    may_hide: bool,
     /// The number of events processed.
     pub events: u64,
     /// The number of events that the recorder reported as lost, where it knew the number.
@@ -89,6 +94,11 @@ impl Tracker {
             running: meta.running.clone(),
             // A simulated machine boots idle.
             idle_at_start: meta.source == "sim",
+            may_hide: match meta.source.as_str() {
+                "sim" => false,
+                "record" => meta.partial.is_some() || meta.notes.contains_key("idle_tasks"),
+                _ => true,
+            },
             events: 0,
             lost: 0,
             losses: 0,
@@ -115,6 +125,13 @@ impl Tracker {
     /// Iterates over every task that was named or seen, with its thread id.
     pub fn tasks(&self) -> impl Iterator<Item = (Slot, Tid)> {
         self.tasks.iter().map(|(slot, task)| (slot, task.tid))
+    }
+
+    /// What of the events says nothing to the tracker. A waker is on its CPU, which matters only where the switch to it
+    /// may not have been seen.
+    #[must_use]
+    pub fn ignores(&self) -> Ignored {
+        Ignored { priorities: true, wakers: !self.may_hide }
     }
 
     /// Returns the thread id of a task; if it had several, the last one.
@@ -291,6 +308,7 @@ impl Tracker {
             aside: false,
             blind: false,
             asked: None,
+            got: None,
             present: false,
         };
         let at = number as usize;

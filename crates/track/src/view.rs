@@ -1,7 +1,7 @@
 //! A replay of a whole trace, or of a part of it: what [`crate::Replay`] is to a trace, for verbs that select.
 
 use crate::{Kept, Observer, Part, Replay, Selected, Tracker};
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
+use schedlab_base::{AffinityRecord, Event, Ignored, Meta, NameRecord, Nanos, Sink};
 
 /// A replay to an observer: feed it the trace, then [`View::finish`]. Without a part, nothing stands in between.
 #[derive(Debug)]
@@ -33,6 +33,14 @@ impl<O: Observer> View<O> {
             None => Which::Whole(Replay::new(meta, observer)),
             Some(part) => Which::Part(Replay::new(meta, Selected::new(part, kept, observer))),
         })
+    }
+
+    /// What is ignored if the observer looks at neither priorities nor wakers.
+    pub fn ignored(&self) -> Ignored {
+        match &self.0 {
+            Which::Whole(replay) => replay.ignored(),
+            Which::Part(replay) => replay.ignored(),
+        }
     }
 
     /// The state of the CPUs and tasks, and the observer.

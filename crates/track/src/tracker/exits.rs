@@ -1,6 +1,9 @@
 //! When a CPU whose idle task is not seen to leave got the task that was woken onto it: as long after the wake-up as
 //! CPUs take whose idle task is seen. Where the idle CPU itself does the wake-up, which another one asked for, that is
 //! not seen either, and the time counts from when it was asked for.
+//!
+//! The first event of the task there says that it has come. If that is soon, so was the switch: the time since the
+//! wake-up is divided as where both are seen.
 
 use super::Tracker;
 use crate::tasks::{NEVER, Slot, Status, Task};
@@ -47,16 +50,29 @@ pub(super) struct Exits {
     pub woken: Typical,
     /// The same from when another CPU asked for the wake-up.
     pub asked: Typical,
+    /// From such a switch to the first event of the task there, of those that take no longer than `woken`.
+    pub acts: Typical,
     coming: Vec<Coming>,
 }
 
 impl Default for Exits {
     fn default() -> Self {
-        Self { hidden: false, due: NEVER, woken: Typical(0), asked: Typical(0), coming: Vec::new() }
+        let unknown = Typical::default();
+        Self { hidden: false, due: NEVER, woken: unknown, asked: unknown, acts: unknown, coming: Vec::new() }
     }
 }
 
 impl Exits {
+    /// How much of the time from a wake-up to the task's first event the CPU took to get it; `typical` is how long that
+    /// takes where it is seen.
+    fn part_of(&self, whole: Nanos, typical: Nanos) -> Nanos {
+        let shared = match self.acts.0 {
+            0 => whole / 2,
+            acts => (u128::from(whole) * u128::from(typical) / u128::from(typical + acts)) as Nanos,
+        };
+        typical.min(shared)
+    }
+
     /// The first that is due by `now`.
     fn next(&mut self, now: Nanos) -> Option<Coming> {
         let first = (0..self.coming.len()).min_by_key(|i| self.coming[*i].due)?;
@@ -74,11 +90,22 @@ impl Tracker {
             if task.status == Status::Waiting && task.wakeup != NEVER && task.wakeup >= since {
                 self.exits.woken.add(self.now - task.wakeup);
                 let cpu = &mut self.cpus[number as usize];
-                cpu.blind = false;
+                (cpu.blind, cpu.got) = (false, Some(self.now));
                 if let Some((_, at)) = cpu.asked.take().filter(|(asked, at)| *asked == slot && *at == task.waking) {
                     self.exits.asked.add(self.now - at);
                 }
             }
+        }
+    }
+
+    /// The task on the CPU is seen there: its first event since it was woken onto the idle CPU is learnt from.
+    #[inline]
+    pub(super) fn learn_act(&mut self, number: CpuId) {
+        if self.exits.hidden
+            && let Some(got) = self.cpus[number as usize].got.take()
+            && self.now - got <= self.exits.woken.0
+        {
+            self.exits.acts.add(self.now - got);
         }
     }
 
@@ -107,7 +134,7 @@ impl Tracker {
     pub(super) fn likely(&self, number: CpuId, left: Occupant) -> Nanos {
         let (at, believed) = (self.earliest(number, left), self.cpus[number as usize].occupant);
         match self.woken_onto(left) {
-            Some((_, typical)) if believed == Occupant::Idle => at + typical.min((self.now - at) / 2),
+            Some((_, typical)) if believed == Occupant::Idle => at + self.exits.part_of(self.now - at, typical),
             _ => at,
         }
     }

@@ -27,7 +27,7 @@ impl Tracker {
         cpu.since = known;
         cpu.waiting = 0;
         cpu.epoch = cpu.epoch.wrapping_add(1);
-        (cpu.fresh, cpu.aside) = (false, false);
+        (cpu.fresh, cpu.aside, cpu.got) = (false, false, None);
     }
 
     /// Marks the task that ran on this CPU as unknown since then.

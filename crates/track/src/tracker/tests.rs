@@ -250,6 +250,32 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
 }
 
 #[test]
+fn a_hidden_switch_shares_the_time_to_the_first_event_as_seen_ones_do() {
+    // CPU 0 takes 6 to get task 3, which wakes 4 after 2 more. CPU 1 is never seen to leave idle.
+    let meta = Meta { running: vec![(0, 0), (1, 0)], ..whole() };
+    let wakes = |time, cpu, waker, tid| {
+        let context = Context::Task;
+        Event { time, cpu, what: Payload::Waking { tid, prio: 120, target: 1, waker, context } }
+    };
+    let events = [
+        woken(10, 0, 2, 1),
+        switch(15, 1, 2, Sleeping, 0),
+        woken(20, 0, 3, 0),
+        switch(26, 0, 0, Runnable, 3),
+        wakes(28, 0, 3, 4),
+        woken(40, 0, 2, 1),
+        wakes(44, 1, 2, 5),
+        switch(55, 1, 2, Sleeping, 0),
+        woken(60, 0, 2, 1),
+        switch(90, 1, 2, Sleeping, 0),
+    ];
+    let all = told(&meta, &events, 100);
+    let expected =
+        ["waited 2 on 1 40-43", "started 2 on 1 at 43 unseen", "waited 2 on 1 60-66", "started 2 on 1 at 66 unseen"];
+    assert_eq!(waits_and_starts(&all, 2)[2..], expected);
+}
+
+#[test]
 fn a_wake_up_that_a_hidden_idle_task_did_for_another_cpu_ends_the_sleep() {
     // CPU 1's idle task is seen at 40: it takes 16 from the waking, and 4 of these from the wake-up. Then it does a
     // wake-up unseen: of a task that sleeps, of one that was about to, and of one that shows by waking another one.

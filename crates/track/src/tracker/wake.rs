@@ -34,6 +34,7 @@ impl Tracker {
     /// An event says who runs on this CPU.
     #[inline]
     pub(super) fn is_on(&mut self, cpu: CpuId, tid: Tid, observer: &mut impl Observer) {
+        self.learn_act(cpu);
         if self.cpus[cpu as usize].occupant == Occupant::Idle {
             self.is_on_after_all(cpu, tid, observer);
         }
