@@ -60,6 +60,41 @@ fn write_patiently(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints text piece by piece: a document with a million tasks is longer than all that it is made from.
+struct Pieces<'a> {
+    ui: &'a Ui,
+    bytes: Vec<u8>,
+}
+
+impl Pieces<'_> {
+    /// The length of a piece.
+    const LENGTH: usize = 1 << 16;
+
+    /// Prints what there is, up to the end of its last complete character.
+    fn print_all(&mut self) {
+        let text = match std::str::from_utf8(&self.bytes) {
+            Ok(text) => text,
+            Err(cut) => std::str::from_utf8(&self.bytes[..cut.valid_up_to()]).expect("as it was told"),
+        };
+        self.ui.print(text);
+        self.bytes.drain(..text.len());
+    }
+}
+
+impl io::Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= Self::LENGTH {
+            self.print_all();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Ui {
     /// Creates the output of a command.
     pub fn new(json: bool) -> Self {
@@ -84,9 +119,10 @@ impl Ui {
 
     /// Prints one JSON document on standard output.
     pub fn print_json(&self, value: &impl Serialize) {
-        let mut text = serde_json::to_string_pretty(value).expect("plain data is always JSON");
-        text.push('\n');
-        self.print(&text);
+        let mut text = Pieces { ui: self, bytes: Vec::new() };
+        serde_json::to_writer_pretty(&mut text, value).expect("plain data is always JSON");
+        text.bytes.push(b'\n');
+        text.print_all();
     }
 
     /// Prints a remark on standard error.

@@ -155,7 +155,7 @@ impl TaskFigures {
             migrations: sums.moves.migrations,
             node_migrations: stats.node_migrations,
             settled: stats.settled_us.map(|us| (us * 1e3).round() as Nanos),
-            memory: stats.memory.clone(),
+            memory: stats.memory.as_deref().cloned(),
             latency_us: (l.count > 0).then_some([l.mean, l.p50, l.p90, l.p99, l.p999, l.max]),
         }
     }

@@ -13,8 +13,8 @@ pub(crate) struct Affinities {
 }
 
 impl Affinities {
-    pub(crate) fn of(&self, task: Slot) -> Option<&CpuList> {
-        self.tasks.get(task as usize)?.as_deref()
+    pub(crate) fn of(&self, task: Slot) -> Option<&Arc<CpuList>> {
+        self.tasks.get(task as usize)?.as_ref()
     }
 }
 
@@ -27,9 +27,9 @@ impl Observer for Affinities {
     }
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
-        let known = row(&mut self.tasks, task);
-        if known.is_none() {
-            *known = bound_by_name(&record.comm).map(|cpu| Arc::new([cpu].into_iter().collect()));
+        let bound = bound_by_name(&record.comm).filter(|_| self.of(task).is_none());
+        if let Some(cpu) = bound {
+            *row(&mut self.tasks, task) = Some(Arc::new([cpu].into_iter().collect()));
         }
     }
 

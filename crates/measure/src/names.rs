@@ -2,6 +2,7 @@
 
 use schedlab_base::{NameRecord, Nanos, Tid};
 use schedlab_track::{Observer, Slot, row};
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -52,6 +53,18 @@ impl From<&str> for Comm {
     }
 }
 
+impl PartialEq for Comm {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Serialize for Comm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
 impl Deref for Comm {
     type Target = str;
 
@@ -63,10 +76,29 @@ impl Deref for Comm {
     }
 }
 
+/// A name as it is kept: a million of them take no more than they must.
+#[derive(Clone, Debug)]
+struct Kept {
+    comm: Comm,
+    /// [`NONE`] if it is not known.
+    tgid: Tid,
+    /// [`NO_GROUP`] if it has none.
+    group: u32,
+}
+
+const NONE: Tid = -1;
+const NO_GROUP: u32 = u32::MAX;
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { comm: Comm::default(), tgid: NONE, group: NO_GROUP }
+    }
+}
+
 /// The latest name of each task.
 #[derive(Debug, Default)]
 pub struct Names {
-    tasks: Vec<Name>,
+    tasks: Vec<Kept>,
     groups: Vec<Arc<str>>,
     index: HashMap<Arc<str>, u32>,
 }
@@ -75,7 +107,8 @@ impl Names {
     /// What is known of a task.
     #[must_use]
     pub fn of(&self, slot: Slot) -> Name {
-        self.tasks.get(slot as usize).cloned().unwrap_or_default()
+        let Kept { comm, tgid, group } = self.tasks.get(slot as usize).cloned().unwrap_or_default();
+        Name { comm, tgid: (tgid != NONE).then_some(tgid), group: (group != NO_GROUP).then_some(group) }
     }
 
     /// The cgroups' paths, in the order of first sight.
@@ -105,8 +138,8 @@ impl Observer for Names {
         if *name.comm != *record.comm {
             name.comm = record.comm.as_str().into();
         }
-        name.tgid = record.tgid.or(name.tgid);
-        name.group = group.flatten().or(name.group);
+        name.tgid = record.tgid.unwrap_or(name.tgid);
+        name.group = group.flatten().unwrap_or(name.group);
     }
 
     /// A task is born with its parent's name and group, where nothing else was said of it.
@@ -116,7 +149,9 @@ impl Observer for Names {
         if name.comm.is_empty() {
             name.comm = parent.comm;
         }
-        name.group = name.group.or(parent.group);
+        if name.group == NO_GROUP {
+            name.group = parent.group.unwrap_or(NO_GROUP);
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
+use crate::names::Comm;
 use crate::{Fairness, InterruptStats, MemoryStats, QueueLength, SleepStats, Sums, TaskCpuStats};
-use schedlab_base::{CpuId, Tid};
-use serde::Serialize;
+use schedlab_base::{CpuId, CpuList, Tid};
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
 
 /// A task: one life of a thread id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TaskStats {
     /// Its last name; empty when the trace tells none.
-    pub name: String,
+    pub name: Comm,
     /// Its thread id.
     pub tid: Tid,
     /// Its process, where known.
@@ -16,7 +18,8 @@ pub struct TaskStats {
     /// Its cgroup's path, where known.
     pub group: Option<String>,
     /// The CPUs that it may run on, as the kernel writes them, where known: the last that the trace shows.
-    pub allowed: Option<String>,
+    #[serde(serialize_with = "as_text")]
+    pub allowed: Option<Arc<CpuList>>,
     /// Whether it belongs to the target of the recording; none if the recording has no target.
     pub target: Option<bool>,
     /// Its part of all CPU time that was run.
@@ -26,10 +29,15 @@ pub struct TaskStats {
     /// When it was last moved between nodes, or most of its memory was, on the trace's clock; none where neither was.
     pub settled_us: Option<f64>,
     /// Its process's memory, where the trace tells of it.
-    pub memory: Option<MemoryStats>,
+    pub memory: Option<Box<MemoryStats>>,
     /// The figures.
     #[serde(flatten)]
     pub sums: Sums,
+}
+
+/// Writes CPUs as the kernel does.
+fn as_text<S: Serializer>(cpus: &Option<Arc<CpuList>>, serializer: S) -> Result<S::Ok, S::Error> {
+    cpus.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 /// A CPU.

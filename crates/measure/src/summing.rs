@@ -120,14 +120,16 @@ impl Summing<'_> {
     /// The tasks that ran, waited or were moved, by run time.
     fn lives(&self) -> Vec<Life> {
         let partial = self.looked_at.about.partial;
-        let sums = |(slot, tid)| (slot, tid, self.kept.measures.of_tasks(&[slot]));
-        let there = self.tracker.tasks().map(sums).filter(|(_, _, sums)| was_there(sums, partial));
-        // There can be very many of them, which are not to be copied when there turn out to be more.
-        let mut lives = Vec::with_capacity(self.tracker.tasks().count());
-        lives.extend(there.map(|(slot, tid, sums)| Life { slot, stats: self.task(slot, tid, sums) }));
-        // A task's figures are long, and are moved but once. Times are not negative: their bits are in their order.
-        lives.sort_by_cached_key(|Life { slot, stats }| (Reverse(stats.sums.run.run_us.to_bits()), stats.tid, *slot));
-        lives
+        let sums = |slot: Slot| self.kept.measures.of_tasks(&[slot]);
+        // There can be very many of them, and a task's figures are long: only their places are put in order. Times are
+        // not negative: their bits are in their order.
+        let there = |(slot, tid)| {
+            let sums = sums(slot);
+            was_there(&sums, partial).then(|| (Reverse(sums.run.run_us.to_bits()), tid, slot))
+        };
+        let mut places: Vec<_> = self.tracker.tasks().filter_map(there).collect();
+        places.sort_unstable();
+        places.into_iter().map(|(_, tid, slot)| Life { slot, stats: self.task(slot, tid, sums(slot)) }).collect()
     }
 
     fn share(&self, sums: &Sums) -> f64 {
@@ -149,7 +151,7 @@ impl Summing<'_> {
         let parts = self.kept.task_cpus.as_ref()?;
         let rows = |Life { slot, stats }: &Life| {
             let (name, tid, target) = (stats.name.clone(), stats.tid, stats.target);
-            parts.of(*slot).map(move |row| TaskCpuStats { name: name.clone(), tid, target, ..row })
+            parts.of(*slot).map(move |row| TaskCpuStats { name: name.to_string(), tid, target, ..row })
         };
         Some(lives.iter().flat_map(rows).collect())
     }
@@ -158,16 +160,16 @@ impl Summing<'_> {
         let Kept { memory, names, affinities, .. } = self.kept;
         let name = names.of(slot);
         TaskStats {
-            name: name.comm.to_string(),
+            name: name.comm,
             tid,
             tgid: name.tgid,
             group: name.group.map(|group| names.groups()[group as usize].to_string()),
-            allowed: affinities.of(slot).map(ToString::to_string),
+            allowed: affinities.of(slot).cloned(),
             target: self.in_target(slot),
             share: self.share(&sums),
             node_migrations: memory.task(slot).node_migrations,
             settled_us: memory.settled(slot, name.tgid).map(us),
-            memory: memory.stats(name.tgid, &self.places.numbers),
+            memory: memory.stats(name.tgid, &self.places.numbers).map(Box::new),
             sums,
         }
     }
@@ -255,7 +257,7 @@ impl Summing<'_> {
         }
         let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
             let leader = members.iter().find(|life| Some(life.stats.tid) == tgid).unwrap_or(&members[0]);
-            ProcessStats { tgid, name: leader.stats.name.clone(), team: self.team_of(&members) }
+            ProcessStats { tgid, name: leader.stats.name.to_string(), team: self.team_of(&members) }
         };
         let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
         processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
@@ -265,7 +267,7 @@ impl Summing<'_> {
     /// The tasks of each name.
     fn names(&self, lives: &[Life]) -> Vec<NameStats> {
         let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
-        lives.iter().for_each(|life| members.entry(life.stats.name.as_str()).or_default().push(life));
+        lives.iter().for_each(|life| members.entry(&*life.stats.name).or_default().push(life));
         let name =
             |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team_of(&members) };
         let mut names: Vec<NameStats> = members.into_iter().map(name).collect();

@@ -103,7 +103,7 @@ impl Validation {
         // A thread id may have had several lives.
         let mut lives: BTreeMap<Tid, (String, Compared)> = BTreeMap::new();
         for task in recorded.tasks.iter().filter(|task| ours.contains_key(&task.tid)) {
-            let life = lives.entry(task.tid).or_insert_with(|| (task.name.clone(), Compared::default()));
+            let life = lives.entry(task.tid).or_insert_with(|| (task.name.to_string(), Compared::default()));
             life.1 = life.1.map2(Compared::of(&task.sums), |sum, one| sum + one);
         }
         let sum = |of: &mut dyn Iterator<Item = Compared>| of.fold(Compared::default(), |a, b| a.map2(b, |a, b| a + b));
@@ -217,7 +217,7 @@ mod tests {
         let mut report = Report::default();
         report.total.span_us = 1_000_000.0;
         for (name, tid, run_us, wait_us) in tasks {
-            let mut task = TaskStats { name: (*name).to_owned(), tid: *tid, ..TaskStats::default() };
+            let mut task = TaskStats { name: (*name).into(), tid: *tid, ..TaskStats::default() };
             (task.sums.run.run_us, task.sums.wait.wait_us) = (*run_us, *wait_us);
             report.tasks.push(task);
         }

@@ -241,7 +241,7 @@ fn each_life_of_a_thread_id_is_a_task() {
     let second = Script::default().at(4, 0, Payload::Fork { parent: 1, child: 5 }).new_task(4, 0, 5);
     stats.events(&second.switch(5, 0, 0, R, 5).0);
     let report = stats.finish(Some(9 * MS));
-    let lives: Vec<_> = report.tasks.iter().map(|t| (t.name.as_str(), t.sums.run.run_us, t.group.as_deref())).collect();
+    let lives: Vec<_> = report.tasks.iter().map(|t| (&*t.name, t.sums.run.run_us, t.group.as_deref())).collect();
     assert_eq!(lives, [("second", 4e3, Some("/a")), ("first", 3e3, Some("/a"))]);
     assert_eq!((report.groups.len(), report.groups[0].tasks, report.groups[0].sums.run.run_us), (1, 2, 7e3));
 }
@@ -255,7 +255,7 @@ fn a_child_bears_its_parents_name_until_it_has_its_own() {
     stats.events(&script.0);
     stats.name(&NameRecord { time: 2, tid: 3, tgid: None, comm: "ls".into(), cgroup: None });
     let report = stats.finish(Some(3 * MS));
-    let named = |tid| (task(&report, tid).name.as_str(), task(&report, tid).group.as_deref());
+    let named = |tid| (&*task(&report, tid).name, task(&report, tid).group.as_deref());
     assert_eq!((named(2), named(3)), (("sh", Some("/g")), ("ls", Some("/g"))));
 }
 
@@ -414,6 +414,6 @@ fn tasks_are_told_apart_by_cpu_and_affinities_are_inherited() {
     let rows = report.task_cpus.as_ref().unwrap().iter();
     let rows: Vec<_> = rows.map(|r| (r.tid, r.cpu, r.run_us, r.wait_us, r.slices, r.run_share)).collect();
     assert_eq!(rows, [(1, 0, 8e3, 0.0, 1, 1.0), (2, 0, 0.0, 1e3, 0, 0.0), (2, 1, 3e3, 3e3, 1, 1.0)]);
-    let allowed = [1, 2].map(|tid| task(&report, tid).allowed.clone());
+    let allowed = [1, 2].map(|tid| task(&report, tid).allowed.as_ref().map(ToString::to_string));
     assert_eq!(allowed, [Some("0".to_owned()), Some("0-1".to_owned())]);
 }

@@ -153,11 +153,12 @@ impl<D: Discipline> Fair<D> {
         let domains = balancer.as_ref().map(|b| b.domains());
         let numa = setup.numa.zip(domains.as_ref());
         let numa = numa.map(|(settings, domains)| Box::new(Numa::new(release, machine, domains, settings)));
+        let places = Places::new(setup, d.usual_time_to_wakeup());
         Self {
             d,
             rqs,
             pelt,
-            places: Places::new(setup),
+            places,
             domains,
             balancer,
             numa,

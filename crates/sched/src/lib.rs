@@ -8,6 +8,7 @@ pub mod fair;
 pub mod kernels;
 pub mod mlfq;
 pub mod o1;
+mod paged;
 pub mod staircase;
 pub mod stride;
 pub mod tunables;

@@ -227,7 +227,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 let start = spec.start_of(n);
                 match self.is_asleep_from_the_start(p, start)? {
                     true => self.begins(p),
-                    false => self.timers.add(start, p),
+                    false => self.timers.start(start, p),
                 }
             }
         }

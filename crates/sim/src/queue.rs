@@ -108,11 +108,39 @@ impl CpuQueue {
 pub struct Timers {
     first: Key,
     heap: BinaryHeap<Reverse<Key>>,
+    /// Tasks that start one after the other, by task. Only the next start of each is in the heap.
+    starts: Vec<Starts>,
+    /// How many starts are not in the heap.
+    hidden: usize,
+}
+
+/// The starts of tasks whose numbers follow each other, each so long after the one before it.
+#[derive(Debug)]
+struct Starts {
+    task: u32,
+    time: Nanos,
+    every: Nanos,
+    /// How many follow that one.
+    more: u32,
+}
+
+impl Starts {
+    /// Takes one more task, if it fits.
+    fn extend(&mut self, time: Nanos, task: u32) -> bool {
+        let Some(after) = time.checked_sub(self.time) else { return false };
+        if self.more == 0 {
+            self.every = after;
+        }
+        let next = u64::from(self.more) + 1;
+        let fits = u64::from(self.task) + next == u64::from(task) && self.every.checked_mul(next) == Some(after);
+        self.more += u32::from(fits);
+        fits
+    }
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Self { first: Key::NEVER, heap: BinaryHeap::new() }
+        Self { first: Key::NEVER, heap: BinaryHeap::new(), starts: Vec::new(), hidden: 0 }
     }
 }
 
@@ -124,6 +152,16 @@ impl Timers {
         self.heap.push(Reverse(key));
     }
 
+    /// Sets a timer that starts `task` at `time`, before any has expired. The tasks come in ascending order.
+    pub fn start(&mut self, time: Nanos, task: u32) {
+        if self.starts.last_mut().is_some_and(|starts| starts.extend(time, task)) {
+            self.hidden += 1;
+        } else {
+            self.starts.push(Starts { task, time, every: 0, more: 0 });
+            self.add(time, task);
+        }
+    }
+
     /// Returns the earliest expiry.
     #[inline]
     pub fn first(&self) -> Key {
@@ -133,8 +171,24 @@ impl Timers {
     /// Removes the earliest timer.
     #[inline]
     pub fn pop(&mut self) {
-        self.heap.pop();
+        let key = self.heap.pop();
+        if self.hidden > 0 {
+            key.into_iter().for_each(|key| self.follow(key.0));
+        }
         self.first = self.heap.peek().map_or(Key::NEVER, |key| key.0);
+    }
+
+    /// If that was a task's start, the next one's is set.
+    #[cold]
+    fn follow(&mut self, key: Key) {
+        let at = self.starts.partition_point(|starts| starts.task <= key.who());
+        let Some(starts) = at.checked_sub(1).map(|at| &mut self.starts[at]) else { return };
+        if starts.more > 0 && (starts.time, starts.task) == (key.time(), key.who()) {
+            (starts.task, starts.time, starts.more) = (starts.task + 1, starts.time + starts.every, starts.more - 1);
+            let next = Key::new(starts.time, Phase::Wake, starts.task);
+            self.heap.push(Reverse(next));
+            self.hidden -= 1;
+        }
     }
 }
 
@@ -207,6 +261,24 @@ mod tests {
         queue.set(1, Key::NEVER);
         queue.set(2, Key::NEVER);
         assert_eq!(queue.first().who(), 0);
+    }
+
+    #[test]
+    fn tasks_start_in_the_order_of_their_times() {
+        let times = [5, 5, 5, 3, 7, 11, 11, 9, u64::MAX >> 8, 4];
+        let mut timers = Timers::default();
+        (0..).zip(times).for_each(|(task, time)| timers.start(time, task));
+        assert!(timers.heap.len() < times.len());
+        let mut expected: Vec<_> = (0..).zip(times).map(|(task, time)| (time, task)).collect();
+        // One of them has another timer when it starts.
+        timers.add(7, 4);
+        expected.push((7, 4));
+        expected.sort_unstable();
+        for expected in expected {
+            assert_eq!((timers.first().time(), timers.first().who()), expected);
+            timers.pop();
+        }
+        assert_eq!(timers.first(), Key::NEVER);
     }
 
     #[test]

@@ -208,10 +208,10 @@ fn simulate_with_progress(
     let mut ticker = Ticker { bar: ui.progress(length, "simulating"), batches: 0 };
     let times = args.times();
     let mut names = inspection.clone();
-    let sink = &mut (&mut (sink, &mut ticker), &mut names);
+    let sink = &mut (sink, &mut ticker);
     let outcome = match args.inspect(&times, inspection) {
         // Who looks into the scheduler does so while it stands still.
-        Some(inspect) => simulate(request, sink, Some(inspect)),
+        Some(inspect) => simulate(request, &mut (sink, &mut names), Some(inspect)),
         None => beside(sink, |sink| simulate(request, sink, None)),
     };
     ticker.bar.finish_and_clear();

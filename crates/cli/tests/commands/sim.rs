@@ -93,3 +93,15 @@ fn a_task_without_a_group_is_in_the_root_group_if_there_are_others() {
     let alone = groups(&named(r#"{"tasks": {"a": {"run": 1000}, "b": {"run": 1000}}}"#));
     assert!(alone.iter().all(serde_json::Value::is_null), "{alone:?}");
 }
+
+#[test]
+fn a_long_document_comes_in_pieces_that_break_no_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let task = r#""größer": { "instance": 3000, "loop": 1, "phases": { "p": { "run": 100 } } }"#;
+    std::fs::write(dir.path().join("w.json"), format!(r#"{{ "tasks": {{ {task} }} }}"#)).unwrap();
+    let json = ok(dir.path(), &["sim", "--json", "-k", "linux-6.12", "-m", "2", "-w", "w.json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let tasks = document["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 3000);
+    assert!(tasks.iter().all(|task| task["name"].as_str().unwrap().starts_with("größer-")));
+}

@@ -70,7 +70,7 @@ fn called(task: &TaskStats, earlier: &Earlier) -> (String, Tid) {
         earlier.contains(&found).then_some(found)
     };
     let without_instance = || named(task.name.rsplit_once('-')?.0);
-    named(&task.name).or_else(without_instance).unwrap_or_else(|| (task.name.clone(), task.tid))
+    named(&task.name).or_else(without_instance).unwrap_or_else(|| (task.name.to_string(), task.tid))
 }
 
 /// What could be aligned.
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn task(name: &str, tid: Tid) -> TaskStats {
-        TaskStats { name: name.to_owned(), tid, ..TaskStats::default() }
+        TaskStats { name: name.into(), tid, ..TaskStats::default() }
     }
 
     #[test]

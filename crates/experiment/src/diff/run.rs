@@ -64,7 +64,7 @@ pub fn read(path: &Path, part: Option<&Part>, by: By, blocks: usize, earlier: &E
         lines: lines.collect(),
         blocks: Vec::new(),
         remarks: remarks(&report),
-        tasks: report.tasks.iter().map(|task| (task.name.clone(), task.tid)).collect(),
+        tasks: report.tasks.iter().map(|task| (task.name.to_string(), task.tid)).collect(),
     };
     run.remarks.extend(found.cut.map(|cut| cut.what));
     if blocks > 1 {
@@ -109,7 +109,7 @@ fn in_blocks(
     let choose = |tasks: &[TaskStats]| {
         let mut chosen = vec![Vec::new(); rows.len()];
         for (at, task) in tasks.iter().enumerate() {
-            for row in of_task.get(&(task.name.as_str(), task.tid)).into_iter().flatten() {
+            for row in of_task.get(&(&*task.name, task.tid)).into_iter().flatten() {
                 chosen[*row].push(at);
             }
         }

@@ -24,7 +24,7 @@ fn find(roster: &Roster, (before, after): (&Simulated, &Simulated), row: &Predic
     let tasks: Vec<String> = match row.row.kind {
         Kind::All => Vec::new(),
         _ if own.is_empty() => return Ok(None),
-        _ => own.into_iter().map(|task| run.report.tasks[task].name.clone()).collect(),
+        _ => own.into_iter().map(|task| run.report.tasks[task].name.to_string()).collect(),
     };
     let found = look(trace, &Subject { tasks, waste: false })?.map(|look| look.among(&[old.clone(), new.clone()]));
     Ok(found.map(|look| Look { sentence: format!("{which}, {}", look.sentence), ..look }))

@@ -64,7 +64,7 @@ impl Roster {
         let mut members: BTreeMap<Tid, Member> = BTreeMap::new();
         // Of several lives of a thread id the longest comes first.
         for task in tasks.iter().filter(|task| modelled.contains(&task.tid)) {
-            let member = || Member { tid: task.tid, name: task.name.clone(), group: task.group.clone() };
+            let member = || Member { tid: task.tid, name: task.name.to_string(), group: task.group.clone() };
             members.entry(task.tid).or_insert_with(member);
         }
         Self::new(members.into_values().collect(), keys)

@@ -130,7 +130,7 @@ impl State {
                 tid: self.tids.get(task as usize).copied().unwrap_or_default(),
                 name: self.names.of(task).comm.to_string(),
                 cpu: (*cpu)?,
-                allowed: self.affinities.of(task).cloned(),
+                allowed: self.affinities.of(task).map(|cpus| (**cpus).clone()),
             })
         };
         (0..).zip(&self.waits).filter_map(wait).collect()

@@ -41,6 +41,7 @@ pub use rules::{Rejoin, Rules, Tunables};
 
 use super::spread::{Roots, Sizes, Turns};
 use super::{Class, ClassId};
+use crate::paged::Paged;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -55,12 +56,19 @@ type Level = u8;
 /// The highest priority of a CPU without real-time tasks.
 const NONE: Level = 100;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Entity {
     /// The ticks left in its slice.
     ticks: u64,
     level: Level,
     queued: bool,
+}
+
+impl Entity {
+    /// That of a new task with these attributes.
+    fn new(ticks: u64, attributes: &Attributes) -> Self {
+        Self { ticks, level: level(attributes), queued: false }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -86,7 +94,7 @@ pub struct RealTime {
     tunables: Tunables,
     /// The length of a slice, in ticks.
     slice: u64,
-    entities: Vec<Entity>,
+    entities: Paged<Entity>,
     queues: Vec<Rq>,
     /// When the last period that was begun ends.
     period_ends: Nanos,
@@ -110,11 +118,12 @@ impl RealTime {
     #[must_use]
     pub fn new(machine: &Machine, rules: Rules, tunables: Tunables, tick: Nanos) -> Self {
         let rq = Rq { runtime: tunables.runtime.unwrap_or(Nanos::MAX), ..Rq::default() };
+        let slice = tunables.timeslice.div_ceil(tick).max(1);
         Self {
             rules,
             tunables,
-            slice: tunables.timeslice.div_ceil(tick).max(1),
-            entities: Vec::new(),
+            slice,
+            entities: Paged::new(Entity::new(slice, &Attributes::default())),
             queues: vec![rq; machine.cpus.len()],
             period_ends: 0,
             period_active: false,
@@ -187,11 +196,7 @@ fn level(a: &Attributes) -> Level {
 
 impl Scheduler for RealTime {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
-        if self.entities.len() <= p as usize {
-            self.entities.resize(p as usize + 1, Entity::default());
-        }
-        let level = level(&cx.task(p).attributes);
-        self.entities[p as usize] = Entity { ticks: self.slice, level, queued: false };
+        self.entities.set(p, Entity::new(self.slice, &cx.task(p).attributes));
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
@@ -199,7 +204,7 @@ impl Scheduler for RealTime {
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
-        self.entities[p as usize].level = level(&cx.task(p).attributes);
+        self.entities[p].level = level(&cx.task(p).attributes);
         self.insert(cpu, p, false);
         self.start_period(cx);
     }
@@ -217,7 +222,7 @@ impl Scheduler for RealTime {
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
         let Some(curr) = self.rq(cpu).curr else { return };
-        let (ours, theirs) = (self.entities[p as usize].level, self.entities[curr as usize].level);
+        let (ours, theirs) = (self.entities[p].level, self.entities[curr].level);
         let equal = ours == theirs && !cx.need_resched(cpu) && self.makes_room(cx, cpu, p, curr);
         if equal {
             self.requeue(cpu, p, true);
@@ -260,7 +265,7 @@ impl Scheduler for RealTime {
         if cx.task(p).attributes.policy != Policy::Rr {
             return;
         }
-        let entity = &mut self.entities[p as usize];
+        let entity = &mut self.entities[p];
         entity.ticks -= 1;
         if entity.ticks > 0 {
             return;
@@ -290,7 +295,7 @@ impl Scheduler for RealTime {
             rq.time += delta;
         }
         if cx.task(p).attributes.policy == Policy::Rr && self.is_queued(p) {
-            let entity = &mut self.entities[p as usize];
+            let entity = &mut self.entities[p];
             let gone = ticks.count % slice;
             entity.ticks = if entity.ticks > gone { entity.ticks - gone } else { entity.ticks + slice - gone };
         }
@@ -299,7 +304,7 @@ impl Scheduler for RealTime {
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         let mut at = self.limit_at(cpu);
         if let Some(p) = self.rq(cpu).curr.filter(|p| self.is_queued(*p)) {
-            let Entity { ticks, level, .. } = self.entities[p as usize];
+            let Entity { ticks, level, .. } = self.entities[p];
             if cx.task(p).attributes.policy == Policy::Rr && self.rq(cpu).lists[level as usize].len() > 1 {
                 at = at.min(cx.next_tick(cpu) + (ticks - 1) * cx.tick_period());
             }
@@ -318,7 +323,7 @@ impl Scheduler for RealTime {
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let (before, after) = (level(old), level(&cx.task(p).attributes));
         if !self.is_queued(p) {
-            self.entities[p as usize].level = after;
+            self.entities[p].level = after;
             return;
         }
         let cpu = cx.task(p).cpu;
@@ -327,7 +332,7 @@ impl Scheduler for RealTime {
             return;
         }
         self.remove(cpu, p);
-        self.entities[p as usize].level = after;
+        self.entities[p].level = after;
         let head = match self.rules.rejoin {
             Rejoin::End => false,
             Rejoin::HeadUnlessRaised => before <= after,
@@ -344,7 +349,7 @@ impl Scheduler for RealTime {
             if after > self.highest(cpu) || (cx.nr_cpus() == 1 && before < after) {
                 cx.resched(cpu);
             }
-        } else if self.rq(cpu).curr.is_none_or(|curr| after < self.entities[curr as usize].level) {
+        } else if self.rq(cpu).curr.is_none_or(|curr| after < self.entities[curr].level) {
             cx.resched(cpu);
         }
     }
@@ -381,7 +386,7 @@ impl Scheduler for RealTime {
             View::Map(vec![("real_time_priority", View::from(99 - l as u32)), ("tasks", tasks)])
         });
         let slices = self.waiting(cpu).filter(|p| cx.task(*p).attributes.policy == Policy::Rr).map(|p| {
-            View::Map(vec![("task", View::Task(p)), ("time_slice_ticks", View::from(self.entities[p as usize].ticks))])
+            View::Map(vec![("task", View::Task(p)), ("time_slice_ticks", View::from(self.entities[p].ticks))])
         });
         let mut map = vec![
             ("lists", View::List(lists.collect())),
@@ -435,7 +440,7 @@ impl Class for RealTime {
 
     fn switched_to(&mut self, cx: &mut Core, p: TaskId, from: ClassId) {
         let cpu = cx.task(p).cpu;
-        self.entities[p as usize].level = level(&cx.task(p).attributes);
+        self.entities[p].level = level(&cx.task(p).attributes);
         if cx.task(p).state != State::Runnable {
             return;
         }
@@ -448,8 +453,8 @@ impl Class for RealTime {
             rq.curr = Some(p);
             rq.exec_start = now;
         } else {
-            let ours = self.entities[p as usize].level;
-            if self.rq(cpu).curr.is_none_or(|curr| ours < self.entities[curr as usize].level) {
+            let ours = self.entities[p].level;
+            if self.rq(cpu).curr.is_none_or(|curr| ours < self.entities[curr].level) {
                 cx.resched(cpu);
             }
             self.woken(cx, cpu, p);

@@ -181,7 +181,7 @@ impl Discipline for Cfs {
     fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>, fair: bool) {
         if let Some((parent, cpu)) = parent {
             f.rqs.entities[e as usize].vruntime = f.rqs.entities[parent as usize].vruntime;
-            f.rqs.entities[e as usize].forked_on = Some(cpu);
+            f.rqs.entities[e as usize].forked_on = cpu as u16 + 1;
         }
         if !f.d.rules.moves_relative {
             return;

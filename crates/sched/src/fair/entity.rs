@@ -8,7 +8,7 @@
 
 use super::load::Load;
 use super::timeline::Timeline;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::Nanos;
 
 /// The number of an entity.
 pub type EntityId = u32;
@@ -32,15 +32,15 @@ pub struct Entity {
     /// The queue that it is on, or was on last.
     pub queue: QueueId,
     /// The number of groups that contain it.
-    pub depth: u32,
+    pub depth: u16,
     /// Whether it is queued. The running entity counts as queued.
     pub on_rq: bool,
     /// Whether it is a SCHED_IDLE task, or belongs to an idle group.
     pub idle: bool,
     /// CFS: `vruntime` is relative to the `min_vruntime` of the queue that it left.
     pub relative: bool,
-    /// CFS: the CPU of the task that forked it.
-    pub forked_on: Option<CpuId>,
+    /// CFS: one more than the CPU of the task that forked it; 0 if none did. No machine has as many CPUs.
+    pub forked_on: u16,
     /// EEVDF: the virtual deadline, in ns.
     pub deadline: u64,
     /// EEVDF: the lag when it left its queue, in ns. While it is running, the deadline of the slice that is protected
@@ -142,4 +142,15 @@ impl Leave {
     pub const THROTTLE: Self = Self { throttle: true, ..Self::GONE };
     /// It was asleep while still queued and is now dequeued.
     pub const DELAYED: Self = Self { delayed: true, ..Self::SLEEP };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Entity;
+
+    /// A load may have a million of them.
+    #[test]
+    fn an_entity_takes_a_cache_line_and_a_half() {
+        assert_eq!(size_of::<Entity>(), 96);
+    }
 }

@@ -38,6 +38,7 @@ use super::rqs::Runqueues;
 use crate::balance::domains::{Domain, Domains, Flags, Params, Span};
 use crate::balance::fair::{Balancer, Features};
 use crate::balance::numa::{Node, Numa};
+use crate::paged::Paged;
 use bound::TimeLeft;
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
 use schedlab_machine::Machine;
@@ -74,16 +75,13 @@ impl Placing {
 }
 
 /// The wake-up habits of a task.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Habits {
     /// How often the task that it wakes has changed, halved every second (`wakee_flips`).
     flips: u32,
     halved: Nanos,
     /// One more than the task that it last woke; 0 if there is none.
     last_wakee: u32,
-    /// The CPU before its last migration, at first its parent's. Until 5.14, the CPU on which it last woke another
-    /// task.
-    recent_cpu: CpuId,
 }
 
 /// The state for placing tasks.
@@ -98,9 +96,12 @@ pub(super) struct Places {
     pub fix_overload: bool,
     /// `sched_vcpu_pack`: which tasks are packed; 0 is off.
     vcpu_pack: u32,
-    tasks: Vec<Habits>,
+    tasks: Paged<Habits>,
+    /// For each task, the CPU before its last migration, at first its parent's (`recent_used_cpu`). Until 5.14, the CPU
+    /// on which it last woke another task.
+    recent: Vec<CpuId>,
     /// The overlap of each task with those that it wakes, in releases that count it.
-    overlaps: Vec<overlap::Overlap>,
+    overlaps: Paged<overlap::Overlap>,
     /// The habits of each CPU's idle task.
     idle_tasks: Vec<Habits>,
     /// For each CPU, when it became idle.
@@ -120,8 +121,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Creates the state for a fair scheduler.
-    pub fn new(setup: &Setup<'_>) -> Self {
+    /// Creates the state for a fair scheduler. `usual_time_to_wakeup`: how long a task runs
+    /// until a new task counts as waking others.
+    pub fn new(setup: &Setup<'_>, usual_time_to_wakeup: Nanos) -> Self {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
         Self {
@@ -131,8 +133,9 @@ impl Places {
             migration_cost: setup.balancing.migration_cost,
             fix_overload: setup.overload_on_wakeup_fixed,
             vcpu_pack: setup.balancing.vcpu_pack,
-            tasks: Vec::new(),
-            overlaps: Vec::new(),
+            tasks: Paged::new(Habits::default()),
+            recent: Vec::new(),
+            overlaps: Paged::new(overlap::Overlap::new(usual_time_to_wakeup)),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: idle_scans(setup.machine),
@@ -149,20 +152,16 @@ impl Places {
     /// Makes room for a new task. It has the habits of its parent, as `dup_task_struct` copies it and nothing resets
     /// them. `parent` is who that is, and where it runs.
     pub fn grow(&mut self, p: TaskId, parent: Option<(TaskId, CpuId)>) {
-        if self.tasks.len() <= p as usize {
-            self.tasks.resize(p as usize + 1, Habits::default());
-        }
-        let inherited = |(parent, cpu): (TaskId, CpuId)| Habits { recent_cpu: cpu, ..self.tasks[parent as usize] };
-        self.tasks[p as usize] = parent.map_or_else(Habits::default, inherited);
-        if self.counts_overlaps() {
-            self.overlaps.resize(self.tasks.len(), overlap::Overlap::default());
-            self.overlaps[p as usize] = overlap::Overlap::default();
+        self.tasks.set(p, parent.map_or_else(Habits::default, |(parent, _)| self.tasks[parent]));
+        if self.how >= Placing::V6 {
+            self.recent.resize(self.recent.len().max(p as usize + 1), 0);
+            self.recent[p as usize] = parent.map_or(0, |(_, cpu)| cpu);
         }
     }
 
     fn waker(&mut self, waker: Option<TaskId>, cpu: CpuId) -> &mut Habits {
         match waker {
-            Some(p) => &mut self.tasks[p as usize],
+            Some(p) => &mut self.tasks[p],
             None => &mut self.idle_tasks[cpu as usize],
         }
     }

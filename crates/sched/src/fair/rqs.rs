@@ -75,9 +75,9 @@ impl Runqueues {
         for e in 0..self.first_task {
             self.arena.grow(e);
             let (g, cpu) = (e / self.cpus, e % self.cpus);
-            let (mut depth, mut above) = (0, self.groups.all[g as usize].parent);
+            let (mut depth, mut above) = (0_u16, self.groups.all[g as usize].parent);
             while let Some(parent) = above {
-                depth += 1;
+                depth = depth.saturating_add(1);
                 above = self.groups.all[parent as usize].parent;
             }
             let group = &self.groups.all[g as usize];
@@ -156,7 +156,7 @@ impl Runqueues {
 
     /// Sets the queue of a task that is not queued.
     pub fn set_queue(&mut self, e: EntityId, q: QueueId) {
-        let depth = q.checked_sub(self.cpus).map_or(0, |group| self.entities[group as usize].depth + 1);
+        let depth = q.checked_sub(self.cpus).map_or(0, |group| self.entities[group as usize].depth.saturating_add(1));
         let entity = &mut self.entities[e as usize];
         (entity.queue, entity.depth) = (q, depth);
     }

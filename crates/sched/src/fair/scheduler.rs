@@ -18,7 +18,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Notes that a task leaves its CPU (`put_prev_task`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_put(&mut self, e: EntityId) {
         if self.places.counts_overlaps() {
             let (p, entity) = (e - self.rqs.first_task, &self.rqs.entities[e as usize]);

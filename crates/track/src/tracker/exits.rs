@@ -99,10 +99,9 @@ impl Tracker {
     }
 
     /// The task on the CPU is seen there: its first event since it was woken onto the idle CPU is learnt from.
-    #[inline]
+    #[cold]
     pub(super) fn learn_act(&mut self, number: CpuId) {
-        if self.exits.hidden
-            && let Some(got) = self.cpus[number as usize].got.take()
+        if let Some(got) = self.cpus[number as usize].got.take()
             && self.now - got <= self.exits.woken.0
         {
             self.exits.acts.add(self.now - got);

@@ -24,7 +24,9 @@ impl Tracker {
         if let Occupant::Task(slot) = left {
             self.tasks[slot].prio = prev_prio;
         }
-        self.learn_act(number);
+        if self.exits.hidden {
+            self.learn_act(number);
+        }
         let since = self.close(number, left, observer);
         if self.exits.hidden && left == Occupant::Idle {
             self.learn_exit(number, since, entered);

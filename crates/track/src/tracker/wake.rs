@@ -34,7 +34,9 @@ impl Tracker {
     /// An event says who runs on this CPU.
     #[inline]
     pub(super) fn is_on(&mut self, cpu: CpuId, tid: Tid, observer: &mut impl Observer) {
-        self.learn_act(cpu);
+        if self.exits.hidden {
+            self.learn_act(cpu);
+        }
         if self.cpus[cpu as usize].occupant == Occupant::Idle {
             self.is_on_after_all(cpu, tid, observer);
         }

@@ -6,7 +6,7 @@ use super::rows::{self, Rows};
 use super::sleeps;
 use super::table::{Table, counted, duration, grouped, kinds_text, percent, shorten};
 use crate::partial;
-use schedlab_base::{Coverage, CpuList, Meta};
+use schedlab_base::{Coverage, Meta};
 use schedlab_measure::{
     CpuStats, Fairness, GroupStats, NameStats, NodeStats, ProcessStats, QueueLength, Report, Sums, TaskCpuStats,
     TaskStats, TotalStats,
@@ -175,7 +175,7 @@ const ANYWHERE: &str = "all";
 
 /// Where a task may run, if the trace shows it.
 fn allowed(report: &Report, task: &TaskStats) -> Option<String> {
-    let cpus: CpuList = task.allowed.as_deref()?.parse().ok()?;
+    let cpus = task.allowed.as_deref()?;
     let all = report.cpus.iter().all(|cpu| cpus.contains(cpu.cpu));
     Some(if all { ANYWHERE.to_owned() } else { cpus.to_string() })
 }

@@ -20,7 +20,7 @@ impl RealTime {
 
     /// Adds a task to the head or the end of the list of its priority.
     pub(super) fn insert(&mut self, cpu: CpuId, p: TaskId, head: bool) {
-        let entity = &mut self.entities[p as usize];
+        let entity = &mut self.entities[p];
         entity.queued = true;
         let level = entity.level;
         let rq = self.rq_mut(cpu);
@@ -39,7 +39,7 @@ impl RealTime {
 
     /// Removes a task from its list.
     pub(super) fn remove(&mut self, cpu: CpuId, p: TaskId) {
-        let entity = &mut self.entities[p as usize];
+        let entity = &mut self.entities[p];
         entity.queued = false;
         let level = entity.level;
         let rq = self.rq_mut(cpu);
@@ -65,7 +65,7 @@ impl RealTime {
 
     /// Whether a task is on a list.
     pub(in crate::classes) fn is_queued(&self, p: TaskId) -> bool {
-        self.entities.get(p as usize).is_some_and(|e| e.queued)
+        self.entities[p].queued
     }
 
     /// The number of runnable tasks of this class on `cpu`.

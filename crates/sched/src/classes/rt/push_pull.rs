@@ -20,9 +20,8 @@ impl RealTime {
             return start;
         }
         let ours = super::level(&cx.task(p).attributes);
-        let crowded =
-            self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.entities[curr as usize].level <= ours)
-                || self.deadline_runs(cx, prev);
+        let crowded = self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.entities[curr].level <= ours)
+            || self.deadline_runs(cx, prev);
         let fits = self.is_big_enough(cx, p, prev);
         if !crowded && fits && home_allowed {
             return prev;
@@ -72,8 +71,8 @@ impl RealTime {
         if !self.rules.push_pull || cx.need_resched(cpu) || self.rq(cpu).nr == 0 || !self.is_queued(p) {
             return;
         }
-        let ours = self.entities[p as usize].level;
-        let blocked = self.rq(cpu).curr.is_some_and(|c| pinned(cx, c) || self.entities[c as usize].level <= ours);
+        let ours = self.entities[p].level;
+        let blocked = self.rq(cpu).curr.is_some_and(|c| pinned(cx, c) || self.entities[c].level <= ours);
         if (blocked || self.deadline_runs(cx, cpu)) && !pinned(cx, p) {
             while self.push(cx, cpu) {}
         }
@@ -90,8 +89,8 @@ impl RealTime {
         else {
             return false;
         };
-        let ours = self.entities[p as usize].level;
-        if curr.is_some_and(|c| ours < self.entities[c as usize].level) {
+        let ours = self.entities[p].level;
+        if curr.is_some_and(|c| ours < self.entities[c].level) {
             cx.resched(cpu);
             return false;
         }
@@ -125,9 +124,9 @@ impl RealTime {
             let curr = self.rq(from).curr;
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };
-            let ours = self.entities[p as usize].level;
+            let ours = self.entities[p].level;
             // A task that is about to run on its CPU is not pulled.
-            let next_there = curr.map_or(!self.deadline_runs(cx, from), |c| ours < self.entities[c as usize].level);
+            let next_there = curr.map_or(!self.deadline_runs(cx, from), |c| ours < self.entities[c].level);
             if ours < self.highest(cpu) && !next_there {
                 self.shift(cx, p, from, cpu, "it waits there, and is more important than what is left here");
             }
@@ -135,7 +134,7 @@ impl RealTime {
     }
 
     fn shift(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId, rule: &'static str) {
-        let (there, level) = (self.highest(to), self.entities[p as usize].level);
+        let (there, level) = (self.highest(to), self.entities[p].level);
         cx.explain(|_| {
             Decision::new(to, Choice::Move, Some(p), rule).numbers([
                 (Some(p), "priority", 99 - i64::from(level)),

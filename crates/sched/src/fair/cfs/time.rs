@@ -189,7 +189,8 @@ impl Fair<Cfs> {
     pub(super) fn child_first(&mut self, cx: &mut Core, q: QueueId, child: EntityId) {
         let Some(curr) = self.rqs.queues[q as usize].curr else { return };
         let cpu = self.rqs.cpu_of(q);
-        if self.rqs.entities[child as usize].forked_on.is_some_and(|parents| parents != cpu) {
+        let parents = self.rqs.entities[child as usize].forked_on.checked_sub(1);
+        if parents.is_some_and(|parents| u32::from(parents) != cpu) {
             return;
         }
         let (a, b) = (self.rqs.entities[curr as usize].vruntime, self.rqs.entities[child as usize].vruntime);

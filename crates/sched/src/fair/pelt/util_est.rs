@@ -17,6 +17,7 @@ use super::{Pelt, SCALE};
 use crate::balance::fair::Features;
 use crate::balance::fair::backports::OWN_RUNNABLE;
 use crate::fair::rqs::Runqueues;
+use crate::paged::Paged;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
 
@@ -29,9 +30,6 @@ struct Estimate {
     average: u32,
     /// The utilisation when it last went to sleep (until 6.7).
     last: u32,
-    /// How much too high the runnable average of a new task is. In the kernel such a task counts as runnable only for
-    /// as long as it ran, but its load starts full in [`super`].
-    fresh: Decay,
     /// One more than the period of the sample that the estimate was last updated with; 0 if there is none. As long as
     /// the task's average has not been updated since, the estimate is not either (`UTIL_AVG_UNCHANGED`).
     period: u64,
@@ -46,7 +44,7 @@ impl Estimate {
         (release, slow_up): (Release, bool),
         util: u32,
         capacity: u32,
-        runnable: impl FnOnce(&Self) -> u32,
+        runnable: impl FnOnce() -> u32,
     ) {
         // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
         let modern = release >= v(6, 8);
@@ -70,7 +68,7 @@ impl Estimate {
             return;
         }
         self.period = period;
-        if !(modern && util + MARGIN < runnable(self)) {
+        if !(modern && util + MARGIN < runnable()) {
             self.average = (3 * self.average + util) / 4;
         }
     }
@@ -81,10 +79,12 @@ impl Estimate {
 }
 
 /// The estimates of all tasks, and for each CPU the sum over its queued tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::fair) struct Estimates {
-    /// Empty before there were estimates.
-    tasks: Vec<Estimate>,
+    tasks: Paged<Estimate>,
+    /// How much too high the runnable average of each new task is. In the kernel such a task counts as runnable only
+    /// for as long as it ran, but its load starts full in [`super`]. Empty before there were estimates.
+    fresh: Vec<Decay>,
     known: bool,
     /// Empty if no estimates are kept.
     cpus: Vec<u64>,
@@ -97,7 +97,8 @@ impl Estimates {
     pub fn new(release: Release, cpus: usize) -> Self {
         // "sched/fair: Add util_est on top of PELT" (4.17). That increases take effect at once came with 5.5.
         let kept = cpus > 1 && release >= v(4, 17);
-        Self { tasks: Vec::new(), known: kept, cpus: vec![0; if kept { cpus } else { 0 }], slow_up: false }
+        let tasks = Paged::new(Estimate::default());
+        Self { tasks, fresh: Vec::new(), known: kept, cpus: vec![0; if kept { cpus } else { 0 }], slow_up: false }
     }
 
     /// Keeps no estimates if they are off (`UTIL_EST`), and smooths increases if they do not take effect at once
@@ -112,8 +113,9 @@ impl Estimates {
     /// Makes room for a new task and resets its estimate.
     pub fn grow(&mut self, p: TaskId) {
         if self.known {
-            self.tasks.resize(self.tasks.len().max(p as usize + 1), Estimate::default());
-            self.tasks[p as usize] = Estimate::default();
+            self.tasks.set(p, Estimate::default());
+            self.fresh.resize(self.fresh.len().max(p as usize + 1), Decay::default());
+            self.fresh[p as usize] = Decay::default();
         }
     }
 
@@ -121,7 +123,7 @@ impl Estimates {
     #[inline]
     pub fn add(&mut self, cpu: CpuId, p: TaskId) {
         if let Some(sum) = self.cpus.get_mut(cpu as usize) {
-            *sum += self.tasks[p as usize].get();
+            *sum += self.tasks[p].get();
         }
     }
 
@@ -129,24 +131,24 @@ impl Estimates {
     #[inline]
     pub fn remove(&mut self, cpu: CpuId, p: TaskId) {
         if let Some(sum) = self.cpus.get_mut(cpu as usize) {
-            *sum = sum.saturating_sub(self.tasks[p as usize].get());
+            *sum = sum.saturating_sub(self.tasks[p].get());
         }
     }
 
     /// Records by how much the runnable average of a new task is too high.
     pub fn begin(&mut self, p: TaskId, excess: f64, now: Nanos) {
-        if let Some(estimate) = self.tasks.get_mut(p as usize) {
-            estimate.fresh = Decay::of(excess, now);
+        if let Some(fresh) = self.fresh.get_mut(p as usize) {
+            *fresh = Decay::of(excess, now);
         }
     }
 
     /// By how much it still is.
     pub fn excess(&self, p: TaskId, now: Nanos) -> f64 {
-        self.tasks.get(p as usize).map_or(0.0, |estimate| estimate.fresh.at(now))
+        self.fresh.get(p as usize).map_or(0.0, |fresh| fresh.at(now))
     }
 
     fn of(&self, p: TaskId) -> u64 {
-        self.tasks.get(p as usize).map_or(0, |estimate| estimate.get())
+        self.tasks[p].get()
     }
 
     fn on(&self, cpu: CpuId) -> u64 {
@@ -186,13 +188,13 @@ impl Pelt {
         let period = (at >> 20) + 1;
         let whole = self.capacity(cpu) as u32;
         let slow_up = self.util_est.slow_up;
-        let estimate = &mut self.util_est.tasks[p as usize];
+        let (estimate, fresh) = (&mut self.util_est.tasks[p], &self.util_est.fresh[p as usize]);
         if estimate.period == period {
             return;
         }
         estimate.period = period;
         let time = cx.now() - (now - at);
-        let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u32;
+        let runnable = || (self.entities[e].runnable.at(at) * SCALE - fresh.at(time)) as u32;
         estimate.update((self.release, slow_up), (running.at(at) * SCALE) as u32, whole, runnable);
     }
 
@@ -257,7 +259,7 @@ mod tests {
         utils
             .iter()
             .map(|util| {
-                estimate.update(rules, *util, 1024, |_| *util);
+                estimate.update(rules, *util, 1024, || *util);
                 estimate.get()
             })
             .collect()
@@ -283,11 +285,11 @@ mod tests {
     #[test]
     fn who_had_to_wait_is_not_expected_to_need_less() {
         let mut estimate = Estimate { average: 400, ..Estimate::default() };
-        estimate.update((v(6, 12), false), 200, 1024, |_| 400);
+        estimate.update((v(6, 12), false), 200, 1024, || 400);
         assert_eq!(estimate.get(), 400);
-        estimate.update((v(6, 12), false), 600, 462, |_| 800);
+        estimate.update((v(6, 12), false), 600, 462, || 800);
         assert_eq!(estimate.get(), 600);
-        estimate.update((v(6, 12), false), 500, 462, |_| 800);
+        estimate.update((v(6, 12), false), 500, 462, || 800);
         assert_eq!(estimate.get(), 600, "more than the CPU has");
     }
 }

@@ -38,7 +38,7 @@ impl Select<'_> {
     pub(super) fn wakes_widely(&mut self, cx: &Core, domains: &Domains, ask: Ask) -> bool {
         let factor = cache(domains, ask.here).map_or(1, |d| domains.span(d.span).weight());
         let waker = self.places.waker(cx.curr(ask.here), ask.here).flips;
-        let woken = self.places.tasks[ask.p as usize].flips;
+        let woken = self.places.tasks[ask.p].flips;
         if self.places.how < Placing::V6 {
             return woken > factor && waker > factor * woken;
         }

@@ -188,8 +188,11 @@ impl Select<'_> {
             Some(level) => self.descend(cx, domains, ask, level),
             None if ask.wakes => {
                 let cpu = self.idle_sibling_6(cx, domains, ask, target);
-                if wants && self.places.release < v(5, 15) {
-                    self.places.waker(cx.curr(ask.here), ask.here).recent_cpu = ask.here;
+                if wants
+                    && self.places.release < v(5, 15)
+                    && let Some(waker) = cx.curr(ask.here)
+                {
+                    self.places.recent[waker as usize] = ask.here;
                 }
                 (cpu, "an idle CPU of the target's cache, else the target")
             }

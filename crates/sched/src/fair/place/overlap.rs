@@ -11,7 +11,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
 /// A task's overlap with those that it wakes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Overlap {
     /// The average time from a wake-up to its sleep, of its own CPU time (`avg_overlap`).
     mean: Nanos,
@@ -26,6 +26,13 @@ pub(super) struct Overlap {
     run: Nanos,
 }
 
+impl Overlap {
+    /// That of a new task: it counts as waking others after `usual`, the wake-up granularity (`__sched_fork`).
+    pub fn new(usual: Nanos) -> Self {
+        Self { to_wakeup: usual, ..Self::default() }
+    }
+}
+
 /// Adds a sample to an average (`update_avg`).
 fn add(mean: &mut Nanos, sample: Nanos) {
     *mean = mean.wrapping_add_signed((sample.wrapping_sub(*mean) as i64) >> 3);
@@ -38,20 +45,23 @@ impl Places {
         self.how == Placing::V2_6_32
     }
 
-    /// Notes that a task is new. It counts as waking others after `usual`, the wake-up granularity (`__sched_fork`).
+    /// Notes that a task is new.
     pub fn overlap_is_new(&mut self, p: TaskId, usual: Nanos) {
-        self.overlaps[p as usize].to_wakeup = usual;
+        self.overlaps.set(p, Overlap::new(usual));
     }
 
     /// Notes that a task wakes (`enqueue_task`).
+    #[inline(always)]
     pub fn overlap_restarts(&mut self, p: TaskId, entity: &Entity) {
-        self.overlaps[p as usize].began = entity.sum_exec;
+        if self.overlaps[p].began != entity.sum_exec {
+            self.overlaps[p].began = entity.sum_exec;
+        }
     }
 
     /// Notes that a task goes to sleep (`dequeue_task`). If it has woken no other, it counts as if it had after
     /// `usual`.
     pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity, usual: Nanos) {
-        let overlap = &mut self.overlaps[p as usize];
+        let overlap = &mut self.overlaps[p];
         if overlap.woke > 0 {
             let since = std::mem::take(&mut overlap.woke);
             add(&mut overlap.mean, entity.sum_exec - since);
@@ -62,13 +72,13 @@ impl Places {
 
     /// The average CPU time until a task wakes another.
     pub fn mean_to_wakeup(&self, p: TaskId) -> Nanos {
-        self.overlaps[p as usize].to_wakeup
+        self.overlaps[p].to_wakeup
     }
 
     /// Notes that a task leaves its CPU (`put_prev_task`). `runnable` says that it would go on.
     pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, runnable: bool) {
         let (ran, most) = (entity.sum_exec - entity.prev_sum_exec, (2 * self.migration_cost) as u64);
-        let overlap = &mut self.overlaps[p as usize];
+        let overlap = &mut self.overlaps[p];
         add(&mut overlap.run, ran);
         if runnable {
             add(&mut overlap.mean, ran.min(most));
@@ -79,12 +89,12 @@ impl Places {
 
     /// Whether a task used to sleep soon after its wake-ups.
     pub fn sleeps_soon(&self, p: TaskId) -> bool {
-        self.overlaps[p as usize].mean < self.migration_cost as u64
+        self.overlaps[p].mean < self.migration_cost as u64
     }
 
     /// The average time for which a task ran when it left its CPU.
     pub fn mean_run(&self, p: TaskId) -> Nanos {
-        self.overlaps[p as usize].run
+        self.overlaps[p].run
     }
 }
 
@@ -98,7 +108,7 @@ impl Select<'_> {
         let counts = to == ask.here && self.rqs.running[ask.here as usize] == Some(e);
         let more = if counts { cx.now() - entity.exec_start } else { 0 };
         let now = entity.sum_exec + more;
-        let overlap = &mut self.places.overlaps[waker as usize];
+        let overlap = &mut self.places.overlaps[waker];
         let since = if overlap.woke > 0 { overlap.woke } else { overlap.began };
         add(&mut overlap.to_wakeup, now.wrapping_sub(since));
         overlap.woke = now;
@@ -113,7 +123,7 @@ impl Select<'_> {
         let (cost, on) = (self.places.migration_cost as u64, self.places.features);
         let both = [waker, ask.p];
         if ask.sync && on.sync_wakeups {
-            !on.sync_less || both.iter().all(|p| self.places.overlaps[*p as usize].mean <= cost)
+            !on.sync_less || both.iter().all(|p| self.places.overlaps[*p].mean <= cost)
         } else {
             on.sync_more && both.iter().all(|p| self.places.sleeps_soon(*p))
         }

@@ -66,11 +66,11 @@ impl Select<'_> {
             near = Some(prev);
         }
         let release = self.places.release;
-        let recent = self.places.tasks[ask.p as usize].recent_cpu;
+        let recent = self.places.recent[ask.p as usize];
         // Since a change between 5.14 and 5.15 it is always the previous CPU. Before, it is the waker's CPU, or the
         // previous one once the recent CPU has been chosen.
         if release >= v(5, 15) {
-            self.places.tasks[ask.p as usize].recent_cpu = prev;
+            self.places.recent[ask.p as usize] = prev;
         }
         if recent != prev
             && recent != target
@@ -78,7 +78,7 @@ impl Select<'_> {
             && cx.task(ask.p).allowed.contains(recent)
             && good(self, cx, recent)
         {
-            self.places.tasks[ask.p as usize].recent_cpu = prev;
+            self.places.recent[ask.p as usize] = prev;
             if share_resources(domains, recent, target) {
                 return recent;
             }
