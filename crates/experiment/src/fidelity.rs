@@ -25,7 +25,7 @@ use crate::backend::{Backend, Outcome, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use lengths::{Longer, lengthened};
-use loads::{LOADS, Subject};
+use loads::{LOADS, Subject, calibration};
 use schedlab_base::{Cost, Error, Meta, Nanos, Result, Sink, nearest};
 use schedlab_machine::{CostsFile, Machine};
 use schedlab_workload::Workload;
@@ -162,9 +162,10 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
 pub fn steps(question: &Question) -> u64 {
     let named = question.loads.len() + question.workloads.len();
     let loads = if named == 0 { LOADS.len() } else { named } as u64;
-    let calibrations = question.kernels.iter().map(|kernel| calibrated::times(&**kernel, question.repeats));
+    let calibrations: u64 = question.kernels.iter().map(|kernel| calibrated::times(&**kernel, question.repeats)).sum();
     let runs = 2 * loads * question.repeats * question.kernels.len() as u64;
-    question.machines.len() as u64 * (calibrated::LOADS * calibrations.sum::<u64>() + runs)
+    let of = |machine: &Machine| calibration(machine.cpus.len()).len() as u64 * calibrations + runs;
+    question.machines.iter().map(of).sum()
 }
 
 fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {

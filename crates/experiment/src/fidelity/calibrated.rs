@@ -1,7 +1,7 @@
-//! Where the simulation takes place: as recordings of two loads show the kernel, its machine, and what calls take.
+//! Where the simulation takes place: as recordings of some loads show the kernel, its machine, and what calls take.
 //! These are taken again in each turn of the loads, and the mean counts.
 
-use super::loads::{CALLS, Subject, WAKE_UPS};
+use super::loads::{Subject, calibration};
 use super::{Question, calls, request, shares_clock};
 use crate::as_recorded::{self, Setup};
 use crate::backend::Real;
@@ -10,9 +10,6 @@ use schedlab_base::{Cost, Nanos, Result};
 use schedlab_machine::{Costs, Machine};
 use schedlab_measure::intervals::{Intervals, Table};
 use schedlab_workload::from_trace::{self, ModelBuilder};
-
-/// How many loads a calibration runs.
-pub(super) const LOADS: u64 = 2;
 
 /// How often to calibrate in so many turns: where time is counted, all would be alike.
 pub(super) fn times(kernel: &dyn Real, turns: u64) -> u64 {
@@ -35,7 +32,7 @@ pub(super) fn once(
         let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
         Ok((setup, remarks, intervals.finish()))
     };
-    let subjects = [&WAKE_UPS, &CALLS].map(Subject::Known);
+    let subjects: Vec<Subject> = calibration(machine.cpus.len()).iter().map(|load| Subject::Known(load)).collect();
     let mut of = on_threads(&subjects, kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
     let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
     setup.machine.name.clone_from(&machine.name);
@@ -43,6 +40,9 @@ pub(super) fn once(
     let remote = other.machine.costs.remote_idle_exit_ns;
     if remote != other.machine.costs.idle_exit_ns {
         costs.remote_idle_exit_ns = remote;
+    }
+    if let Some((from_afar, ..)) = of.next() {
+        costs.wakeup_to_switch_ns = from_afar.machine.costs.wakeup_to_switch_ns;
     }
     // Where the lengths of bursts are taken from each run, calls are in them.
     if !shares_clock(kernel, machine) {

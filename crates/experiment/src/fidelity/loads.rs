@@ -189,11 +189,13 @@ fn pulse(name: &str, instances: u32, props: &str, more: &str) -> String {
 }
 
 const FIRST_CPU: &str = r#""cpus": [0],"#;
+const SECOND_CPU: &str = r#""cpus": [1],"#;
+const IDLE_ON_THE_SECOND_CPU: &str = r#""policy": "SCHED_IDLE", "cpus": [1],"#;
 const IDLE_ON_THE_FIRST_CPU: &str = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
 
 /// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs by timers, one that preempts another,
 /// and one that preempts the task that woke it.
-pub(super) const WAKE_UPS: Load = Load {
+const WAKE_UPS: Load = Load {
     name: "calibration",
     meaning: "",
     tasks: |n| {
@@ -214,7 +216,7 @@ pub(super) const WAKE_UPS: Load = Load {
 
 /// What shows what tasks pay for system calls, and how an idle CPU is woken by another one. Apart from [`WAKE_UPS`]: a
 /// virtual machine leaves idle the sooner the more it has to do.
-pub(super) const CALLS: Load = Load {
+const CALLS: Load = Load {
     name: "calibration of calls",
     meaning: "",
     tasks: |n| {
@@ -234,14 +236,35 @@ pub(super) const CALLS: Load = Load {
     rest: "",
 };
 
+/// What shows how long a task takes to preempt another one on a CPU, if it is woken from another CPU.
+const FROM_AFAR: Load = Load {
+    name: "calibration from afar",
+    meaning: "",
+    tasks: |_| {
+        let calls = r#""run": 300, "sem_post": "call", "sleep": { "mean": 8000, "sd": 1500 }"#;
+        join(&[
+            hogs("idle", 1, IDLE_ON_THE_SECOND_CPU),
+            tasks("calls", 1, FIRST_CPU, calls),
+            tasks("called", 1, SECOND_CPU, r#""sem_wait": "call", "run": 100"#),
+        ])
+    },
+    rest: "",
+};
+
+/// The loads of a calibration of a machine with so many CPUs.
+pub(super) fn calibration(cpus: usize) -> &'static [&'static Load] {
+    static ALL: [&Load; 3] = [&WAKE_UPS, &CALLS, &FROM_AFAR];
+    if cpus > 1 { &ALL } else { &ALL[..2] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_load_is_a_workload_on_any_machine() {
-        for load in LOADS.iter().chain([&WAKE_UPS, &CALLS]) {
-            for cpus in [1, 2, 12] {
+        for cpus in [1, 2, 12] {
+            for load in LOADS.iter().chain(calibration(cpus as usize).iter().copied()) {
                 let workload = load.workload(cpus).unwrap_or_else(|e| panic!("{}: {e}", load.name));
                 assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
             }
