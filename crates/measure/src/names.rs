@@ -78,7 +78,7 @@ impl Deref for Comm {
 
 /// A name as it is kept: a million of them take no more than they must.
 #[derive(Clone, Debug)]
-struct Kept {
+struct Row {
     comm: Comm,
     /// [`NONE`] if it is not known.
     tgid: Tid,
@@ -89,7 +89,7 @@ struct Kept {
 const NONE: Tid = -1;
 const NO_GROUP: u32 = u32::MAX;
 
-impl Default for Kept {
+impl Default for Row {
     fn default() -> Self {
         Self { comm: Comm::default(), tgid: NONE, group: NO_GROUP }
     }
@@ -98,7 +98,7 @@ impl Default for Kept {
 /// The latest name of each task.
 #[derive(Debug, Default)]
 pub struct Names {
-    tasks: Vec<Kept>,
+    tasks: Vec<Row>,
     groups: Vec<Arc<str>>,
     index: HashMap<Arc<str>, u32>,
 }
@@ -107,7 +107,7 @@ impl Names {
     /// What is known of a task.
     #[must_use]
     pub fn of(&self, slot: Slot) -> Name {
-        let Kept { comm, tgid, group } = self.tasks.get(slot as usize).cloned().unwrap_or_default();
+        let Row { comm, tgid, group } = self.tasks.get(slot as usize).cloned().unwrap_or_default();
         Name { comm, tgid: (tgid != NONE).then_some(tgid), group: (group != NO_GROUP).then_some(group) }
     }
 

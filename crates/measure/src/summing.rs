@@ -120,16 +120,14 @@ impl Summing<'_> {
     /// The tasks that ran, waited or were moved, by run time.
     fn lives(&self) -> Vec<Life> {
         let partial = self.looked_at.about.partial;
-        let sums = |slot: Slot| self.kept.measures.of_tasks(&[slot]);
-        // There can be very many of them, and a task's figures are long: only their places are put in order. Times are
-        // not negative: their bits are in their order.
-        let there = |(slot, tid)| {
-            let sums = sums(slot);
-            was_there(&sums, partial).then(|| (Reverse(sums.run.run_us.to_bits()), tid, slot))
-        };
-        let mut places: Vec<_> = self.tracker.tasks().filter_map(there).collect();
-        places.sort_unstable();
-        places.into_iter().map(|(_, tid, slot)| Life { slot, stats: self.task(slot, tid, sums(slot)) }).collect()
+        let sums = |(slot, tid)| (slot, tid, self.kept.measures.of_tasks(&[slot]));
+        let there = self.tracker.tasks().map(sums).filter(|(_, _, sums)| was_there(sums, partial));
+        // There can be very many of them, which are not to be copied when there turn out to be more.
+        let mut lives = Vec::with_capacity(self.tracker.tasks().count());
+        lives.extend(there.map(|(slot, tid, sums)| Life { slot, stats: self.task(slot, tid, sums) }));
+        // A task's figures are long, and are moved but once. Times are not negative: their bits are in their order.
+        lives.sort_by_cached_key(|Life { slot, stats }| (Reverse(stats.sums.run.run_us.to_bits()), stats.tid, *slot));
+        lives
     }
 
     fn share(&self, sums: &Sums) -> f64 {

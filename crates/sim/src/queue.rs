@@ -171,9 +171,11 @@ impl Timers {
     /// Removes the earliest timer.
     #[inline]
     pub fn pop(&mut self) {
-        let key = self.heap.pop();
-        if self.hidden > 0 {
-            key.into_iter().for_each(|key| self.follow(key.0));
+        let expired = self.heap.pop();
+        if self.hidden > 0
+            && let Some(Reverse(key)) = expired
+        {
+            self.follow(key);
         }
         self.first = self.heap.peek().map_or(Key::NEVER, |key| key.0);
     }
@@ -185,8 +187,8 @@ impl Timers {
         let Some(starts) = at.checked_sub(1).map(|at| &mut self.starts[at]) else { return };
         if starts.more > 0 && (starts.time, starts.task) == (key.time(), key.who()) {
             (starts.task, starts.time, starts.more) = (starts.task + 1, starts.time + starts.every, starts.more - 1);
-            let next = Key::new(starts.time, Phase::Wake, starts.task);
-            self.heap.push(Reverse(next));
+            let (time, task) = (starts.time, starts.task);
+            self.add(time, task);
             self.hidden -= 1;
         }
     }

@@ -189,9 +189,12 @@ fn pulse(name: &str, instances: u32, props: &str, more: &str) -> String {
 }
 
 const FIRST_CPU: &str = r#""cpus": [0],"#;
-const SECOND_CPU: &str = r#""cpus": [1],"#;
-const IDLE_ON_THE_SECOND_CPU: &str = r#""policy": "SCHED_IDLE", "cpus": [1],"#;
 const IDLE_ON_THE_FIRST_CPU: &str = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
+
+/// Binds a task to one CPU.
+fn on(cpu: u32) -> String {
+    format!(r#""cpus": [{cpu}],"#)
+}
 
 /// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs by timers, one that preempts another,
 /// and one that preempts the task that woke it.
@@ -225,7 +228,6 @@ const CALLS: Load = Load {
         let mut all = vec![pulse(PULSES[0], 1, FIRST_CPU, ""), waker, poked];
         // Not all machines show how each of their CPUs leaves idle.
         for (near, far) in [(0, 1), (1, 0)].into_iter().filter(|_| n > 1) {
-            let on = |cpu: u32| format!(r#""cpus": [{cpu}],"#);
             let asks = format!(r#""run": 300, "sem_post": "ask-{far}", "sleep": {{ "mean": 15000, "sd": 2000 }}"#);
             let asked = format!(r#""sem_wait": "ask-{far}", "run": 50"#);
             all.push(tasks(&format!("asks-{far}"), 1, &on(near), &asks));
@@ -243,9 +245,9 @@ const FROM_AFAR: Load = Load {
     tasks: |_| {
         let calls = r#""run": 300, "sem_post": "call", "sleep": { "mean": 8000, "sd": 1500 }"#;
         join(&[
-            hogs("idle", 1, IDLE_ON_THE_SECOND_CPU),
+            hogs("idle", 1, &format!(r#""policy": "SCHED_IDLE", {}"#, on(1))),
             tasks("calls", 1, FIRST_CPU, calls),
-            tasks("called", 1, SECOND_CPU, r#""sem_wait": "call", "run": 100"#),
+            tasks("called", 1, &on(1), r#""sem_wait": "call", "run": 100"#),
         ])
     },
     rest: "",

@@ -121,9 +121,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Creates the state for a fair scheduler. `usual_time_to_wakeup`: how long a task runs
-    /// until a new task counts as waking others.
-    pub fn new(setup: &Setup<'_>, usual_time_to_wakeup: Nanos) -> Self {
+    /// Creates the state for a fair scheduler. A task of which nothing is known counts as waking others after `usual`.
+    pub fn new(setup: &Setup<'_>, usual: Nanos) -> Self {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
         Self {
@@ -135,7 +134,7 @@ impl Places {
             vcpu_pack: setup.balancing.vcpu_pack,
             tasks: Paged::new(Habits::default()),
             recent: Vec::new(),
-            overlaps: Paged::new(overlap::Overlap::new(usual_time_to_wakeup)),
+            overlaps: Paged::new(overlap::Overlap::new(usual)),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: idle_scans(setup.machine),

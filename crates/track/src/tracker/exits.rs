@@ -66,11 +66,9 @@ impl Exits {
     /// How much of the time from a wake-up to the task's first event the CPU took to get it; `typical` is how long that
     /// takes where it is seen.
     fn part_of(&self, whole: Nanos, typical: Nanos) -> Nanos {
-        let shared = match self.acts.0 {
-            0 => whole / 2,
-            acts => (u128::from(whole) * u128::from(typical) / u128::from(typical + acts)) as Nanos,
-        };
-        typical.min(shared)
+        let [part, rest, whole] = [typical, self.acts.0, whole].map(u128::from);
+        let shared = if rest == 0 { whole / 2 } else { whole * part / (part + rest) };
+        shared.min(part) as Nanos
     }
 
     /// The first that is due by `now`.

@@ -253,18 +253,14 @@ fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
 fn a_hidden_switch_shares_the_time_to_the_first_event_as_seen_ones_do() {
     // CPU 0 takes 6 to get task 3, which wakes 4 after 2 more. CPU 1 is never seen to leave idle.
     let meta = Meta { running: vec![(0, 0), (1, 0)], ..whole() };
-    let wakes = |time, cpu, waker, tid| {
-        let context = Context::Task;
-        Event { time, cpu, what: Payload::Waking { tid, prio: 120, target: 1, waker, context } }
-    };
     let events = [
         woken(10, 0, 2, 1),
         switch(15, 1, 2, Sleeping, 0),
         woken(20, 0, 3, 0),
         switch(26, 0, 0, Runnable, 3),
-        wakes(28, 0, 3, 4),
+        asks(28, 0, 3, 4, 1),
         woken(40, 0, 2, 1),
-        wakes(44, 1, 2, 5),
+        asks(44, 1, 2, 5, 1),
         switch(55, 1, 2, Sleeping, 0),
         woken(60, 0, 2, 1),
         switch(90, 1, 2, Sleeping, 0),
