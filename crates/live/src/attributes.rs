@@ -88,11 +88,11 @@ impl Attributes {
         let mut with_clamps = attr;
         if let Some(least) = setting.util.0 {
             with_clamps.flags |= SchedAttr::UTIL_CLAMP_MIN;
-            with_clamps.util_min = least;
+            with_clamps.util_min = least.into();
         }
         if let Some(most) = setting.util.1 {
             with_clamps.flags |= SchedAttr::UTIL_CLAMP_MAX;
-            with_clamps.util_max = most;
+            with_clamps.util_max = most.into();
         }
         with_clamps.set().map_err(|e| self.refused(&e, clamps))?;
         self.set = attr;

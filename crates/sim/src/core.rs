@@ -13,9 +13,10 @@ use crate::effects::Effects;
 use crate::inspect::Decision;
 use crate::program::Start;
 use crate::queue::{OwnTimers, Phase};
-use crate::task::{Task, TaskId, tid};
+use crate::task::{Attributes, Task, TaskId, tid};
 use schedlab_base::{Averages, CpuId, Event, Looking, Nanos, Payload, Rng};
 use schedlab_machine::Machine;
+use std::collections::BTreeMap;
 
 /// The number of one of the scheduler's timers. The scheduler chooses it; it should be small.
 pub type TimerId = u32;
@@ -73,6 +74,8 @@ pub struct Core {
     pub(crate) now: Nanos,
     pub(crate) machine: Machine,
     pub(crate) tasks: Vec<Task>,
+    /// The own attributes of the tasks that are lent better ones by waiters of mutexes that they hold.
+    pub(crate) own: BTreeMap<TaskId, Attributes>,
     pub(crate) cpus: Vec<Cpu>,
     /// The online CPUs; [`CpuSet::ALL`] if none is offline.
     pub(crate) online: CpuSet,
@@ -135,6 +138,7 @@ impl Core {
             online: CpuSet::ALL,
             machine,
             tasks: Vec::new(),
+            own: BTreeMap::new(),
             tick_period,
             tick_first,
             phase: Phase::Wake,
@@ -219,6 +223,18 @@ impl Core {
     #[must_use]
     pub fn task(&self, p: TaskId) -> &Task {
         &self.tasks[p as usize]
+    }
+
+    /// Returns a task's own attributes, whether or not it is lent better ones (`normal_prio`).
+    #[must_use]
+    pub fn own(&self, p: TaskId) -> &Attributes {
+        self.own.get(&p).unwrap_or(&self.task(p).attributes)
+    }
+
+    /// Returns whether a waiter of a mutex that the task holds lends it better attributes than its own.
+    #[must_use]
+    pub fn is_lent(&self, p: TaskId) -> bool {
+        self.own.contains_key(&p)
     }
 
     /// Returns the task that runs on a CPU; `None` is the idle task.

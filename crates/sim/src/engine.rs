@@ -1,6 +1,7 @@
 //! The main loop: advances to the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
+use self::hotplug::Affinities;
 use self::interrupts::Interrupts;
 use crate::core::{Cause, Core, Taken};
 use crate::effects::Effects;
@@ -149,7 +150,10 @@ pub(crate) struct Engine<'a, S> {
     interrupts: Interrupts,
     /// The earlier of the next change of a CPU and the next interrupt.
     next_outside: Key,
-    affinities: hotplug::Notes,
+    affinities: Affinities,
+    /// When each task began, if something counts from then.
+    started: Vec<Nanos>,
+    counts_from_start: bool,
     /// How mutexes lend priorities, if they do.
     inheritance: Option<Inheritance>,
     /// Whether a tick that does nothing but end a turn needs no instant of its own ([`Due`](crate::Due)): nobody asks
@@ -204,7 +208,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             hotplugged: 0,
             next_outside: next_hotplug.min(interrupts.first()),
             interrupts,
-            affinities: hotplug::Notes::default(),
+            affinities: Affinities::new(load),
+            started: Vec::new(),
+            counts_from_start: load.counts_from_start(),
             inheritance: options.inheritance.filter(|_| load.inherits),
             folds,
             woken: 0,

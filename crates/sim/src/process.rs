@@ -1,6 +1,5 @@
 //! The execution state of a task's program: its position, the rest of its burst, and what it waits for.
 
-use crate::cpuset::CpuSet;
 use crate::program::{Amount, Load, Op, TaskSpec};
 use crate::task::TaskId;
 use schedlab_base::{Nanos, Rng};
@@ -122,14 +121,11 @@ pub(crate) struct Process<'a> {
     /// It does a job, which several tasks share out.
     in_job: bool,
     rare: Option<Box<Rare<'a>>>,
-    pub started: Nanos,
-    /// Its affinity: the CPUs that the kernel lets it run on while they are online (`cpus_allowed`).
-    pub affinity: CpuSet,
 }
 
 impl<'a> Process<'a> {
     /// Creates the process of `spec`, or of its copy `copy`.
-    pub fn new(spec: &'a TaskSpec, copy: u32, affinity: CpuSet, started: Nanos) -> Self {
+    pub fn new(spec: &'a TaskSpec, copy: u32) -> Self {
         let clock_poll = spec.initial.clock_poll.filter(|every| *every > 0);
         Self {
             spec,
@@ -146,8 +142,6 @@ impl<'a> Process<'a> {
             killed: false,
             in_job: false,
             rare: clock_poll.map(|clock_poll| Box::new(Rare { clock_poll, ..Rare::default() })),
-            started,
-            affinity,
         }
     }
 
@@ -254,11 +248,6 @@ impl<'a> Process<'a> {
             _ => return false,
         }
         true
-    }
-
-    /// When it is killed.
-    pub fn dies_at(&self) -> Option<Nanos> {
-        self.spec.lifetime.map(|lifetime| self.started.saturating_add(lifetime))
     }
 
     /// Begins a burst of this length.

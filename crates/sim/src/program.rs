@@ -139,7 +139,7 @@ pub struct Setting {
     /// `SCHED_FLAG_RECLAIM`: a deadline task reclaims bandwidth that others leave unused.
     pub reclaim: Option<bool>,
     /// The utilisation clamps, minimum and maximum (0..=1024).
-    pub util: (Option<u32>, Option<u32>),
+    pub util: (Option<u16>, Option<u16>),
     /// The CPUs that the task may use.
     pub cpus: Option<Vec<CpuId>>,
     /// The group (index into [`Load::groups`]), or [`ROOT_GROUP`].
@@ -392,6 +392,11 @@ impl Load {
         let plain = ops.map(|op| if let Op::Synced(op) = op { &**op } else { op });
         let asked: BTreeSet<u32> = plain.filter_map(|op| if let Op::Ask(s) = op { Some(*s) } else { None }).collect();
         asked.into_iter().collect()
+    }
+
+    /// Whether something counts from when a task begins: a timer's periods, or its lifetime.
+    pub(crate) fn counts_from_start(&self) -> bool {
+        !self.timers.is_empty() || self.tasks.iter().chain(&self.templates).any(|spec| spec.lifetime.is_some())
     }
 
     /// Whether some task reads its CPU clock while it works.

@@ -262,8 +262,8 @@ pub trait Scheduler {
 
     /// Handles a change of a task's nice level, policy, priority or slice (`prio_changed`, `switched_to`). `cx.task(p)`
     /// has the new values. The task is running, or was just queued (see [`Self::task_fork`]). Where mutexes lend
-    /// priorities it may also be waiting on a queue or asleep, and [`cx.task(p).own`](crate::Task::own) is set while it
-    /// is lent any (`rt_mutex_setprio`).
+    /// priorities it may also be waiting on a queue or asleep, and [`cx.is_lent(p)`](Core::is_lent) while it is lent
+    /// any (`rt_mutex_setprio`).
     ///
     /// Default: nothing. The new values take effect when the scheduler next reads them.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {

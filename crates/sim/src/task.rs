@@ -65,10 +65,9 @@ pub enum State {
 /// A task as a scheduler sees it.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The attributes by which it is scheduled.
+    /// The attributes by which it is scheduled: its own, or better ones that a waiter of a mutex that it holds lends
+    /// it.
     pub attributes: Attributes,
-    /// Its own attributes, while a waiter of a mutex that it holds lends it better ones.
-    pub own: Option<Box<Attributes>>,
     /// The CPU whose queue it is on, or where it last was.
     pub cpu: CpuId,
     /// Whether it is runnable.
@@ -81,24 +80,14 @@ pub struct Task {
     pub allowed: CpuSet,
     /// Whether its affinity names a single CPU (`nr_cpus_allowed == 1`).
     pub pinned: bool,
-    /// Its group, an index into the load's groups.
-    pub group: Option<u32>,
+    /// Its group, an index into the load's groups, or [`ROOT_GROUP`](crate::program::ROOT_GROUP).
+    pub group: u32,
     /// Its user, for grouping by user.
     pub user: u32,
     /// Its session, for autogroups, or [`NO_SESSION`](crate::program::NO_SESSION).
     pub session: u32,
     /// The utilisation clamps, minimum and maximum (0..=1024).
-    pub clamp: (u32, u32),
-    /// When it last left a CPU.
-    pub last_ran: Nanos,
-}
-
-impl Task {
-    /// Returns its own attributes, whether or not it is lent better ones (`normal_prio`).
-    #[must_use]
-    pub fn own(&self) -> &Attributes {
-        self.own.as_deref().unwrap_or(&self.attributes)
-    }
+    pub clamp: (u16, u16),
 }
 
 /// Returns the thread id of a task in a trace; 0 is the idle task.
@@ -117,5 +106,16 @@ impl State {
             Self::Sleeping { uninterruptible: true } => TaskState::Uninterruptible,
             Self::Dead => TaskState::Dead,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Task;
+
+    /// A load may have a million of them.
+    #[test]
+    fn a_task_takes_a_cache_line() {
+        assert_eq!(size_of::<Task>(), 64);
     }
 }

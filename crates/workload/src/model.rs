@@ -269,9 +269,9 @@ pub struct Props {
     /// `dl-period`.
     pub dl_period: Option<Nanos>,
     /// `util_min`, 0 to 1024.
-    pub util_min: Option<u32>,
+    pub util_min: Option<u16>,
     /// `util_max`, 0 to 1024.
-    pub util_max: Option<u32>,
+    pub util_max: Option<u16>,
     /// `cpus`: the allowed CPUs.
     pub cpus: Option<Vec<u32>>,
     /// `nodes_membind`.

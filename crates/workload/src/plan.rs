@@ -59,8 +59,8 @@ pub enum Cpus {
 #[allow(missing_docs)]
 pub struct Change {
     pub sched: Option<Sched>,
-    pub util_min: Option<u32>,
-    pub util_max: Option<u32>,
+    pub util_min: Option<u16>,
+    pub util_max: Option<u16>,
     pub cpus: Option<Cpus>,
     pub nodes_membind: Option<Vec<u32>>,
     pub taskgroup: Option<String>,

@@ -93,8 +93,8 @@ fn props() -> impl Strategy<Value = Props> {
     let group = of("(/[a-z]{1,3}){1,3}");
     (
         sched,
-        of(0..512_u32),
-        of(512..1025_u32),
+        of(0..512_u16),
+        of(512..1025_u16),
         cpus(),
         cpus(),
         group,

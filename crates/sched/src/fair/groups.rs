@@ -5,7 +5,7 @@ use super::load::WEIGHTS;
 use super::shares::Shares;
 use schedlab_base::{Error, Result};
 use schedlab_sim::Task;
-use schedlab_sim::program::{Load, NO_SESSION};
+use schedlab_sim::program::{Load, NO_SESSION, ROOT_GROUP};
 
 /// The weight of an idle group (`WEIGHT_IDLEPRIO`).
 const IDLE_SHARES: u64 = 3;
@@ -174,6 +174,7 @@ impl Groups {
         if self.by_user {
             return keyed(task.user);
         }
-        task.group.or_else(|| keyed(task.session)).or(self.root)
+        let group = Some(task.group).filter(|group| *group != ROOT_GROUP);
+        group.or_else(|| keyed(task.session)).or(self.root)
     }
 }

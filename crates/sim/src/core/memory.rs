@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::cpuset::CpuSet;
     use crate::effects::Effects;
-    use crate::program::{Load, MemorySpec, Setting, Start, TaskSpec};
+    use crate::program::{Load, MemorySpec, ROOT_GROUP, Setting, Start, TaskSpec};
     use crate::task::{Attributes, State, Task};
 
     const KIB: u64 = 1024;
@@ -91,16 +91,14 @@ mod tests {
     fn task(cpu: CpuId) -> Task {
         Task {
             attributes: Attributes::default(),
-            own: None,
             cpu,
             state: State::Runnable,
             allowed: CpuSet::ALL,
             pinned: false,
-            group: None,
+            group: ROOT_GROUP,
             user: 0,
             session: 0,
             clamp: (0, 1024),
-            last_ran: 0,
             on_rq: false,
         }
     }

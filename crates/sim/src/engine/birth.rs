@@ -3,7 +3,7 @@
 use super::{Engine, properties};
 use crate::cpuset::CpuSet;
 use crate::process::Process;
-use crate::program::{Policy, Setting, Start, TaskSpec};
+use crate::program::{Policy, ROOT_GROUP, Setting, Start, TaskSpec};
 use crate::scheduler::{Refusal, Scheduler};
 use crate::task::{Attributes, State, Task, TaskId, tid};
 use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result, TaskRecord};
@@ -16,7 +16,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let own = self.cx.task(p).attributes;
         let cpu = self.cx.task(p).cpu;
         let parent = self.cx.curr(cpu);
-        let born = parent.map_or(Attributes::default(), |q| *self.cx.task(q).own());
+        let born = parent.map_or(Attributes::default(), |q| *self.cx.own(q));
         self.cx.tasks[p as usize].attributes = born;
         self.catch_up(cpu);
         self.sched.task_fork(&mut self.cx, p, parent, Start::Fork);
@@ -45,26 +45,26 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             None => 0,
         };
         let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
-        let inherited = parent.map_or(Attributes::default(), |q| *self.cx.task(q).own());
+        let inherited = parent.map_or(Attributes::default(), |q| *self.cx.own(q));
         self.cx.tasks.push(Task {
             attributes: apply(inherited, &spec.initial),
-            own: None,
             cpu,
             state: State::Sleeping { uninterruptible: false },
             on_rq: false,
             allowed,
             pinned: !refused && requested.is_single(),
-            group: spec.initial.group,
+            group: spec.initial.group.unwrap_or(ROOT_GROUP),
             user: spec.user,
             session: spec.session,
             clamp: clamp((0, 1024), &spec.initial),
-            last_ran: 0,
         });
         if let Some(effects) = self.cx.effects.as_deref_mut() {
             effects.set(&self.cx.machine, self.load, p, &spec.initial);
         }
         let affinity = if refused { CpuSet::ALL } else { requested };
-        self.processes.push(Process::new(spec, copy, affinity, self.cx.now));
+        self.processes.push(Process::new(spec, copy));
+        self.affinities.set(p, affinity);
+        self.sets_out(p, self.cx.now);
         self.awaited += u32::from(spec.awaited);
         // A name must be recorded before the first event that refers to it.
         self.trace_name(p);
@@ -116,7 +116,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Records a task's name and group: that it is in the root group, if there are others.
     pub(super) fn trace_name(&mut self, p: TaskId) {
-        let group = self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.as_str());
+        let group = self.load.groups.get(self.cx.task(p).group as usize).map(|group| group.path.as_str());
         self.flush();
         self.sink.name(&NameRecord {
             time: self.cx.now,
@@ -130,7 +130,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     /// Records how a task is scheduled.
     pub(super) fn trace_properties(&mut self, p: TaskId) {
         self.flush();
-        let properties = properties::of(self.cx.task(p), self.load);
+        let properties = properties::of(self.cx.task(p), self.cx.own(p), self.load);
         self.sink.task(&TaskRecord { time: self.cx.now, tid: tid(p), properties });
     }
 
@@ -149,7 +149,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 }
 
 /// Returns the utilisation clamps after a setting has been applied.
-pub(super) fn clamp((least, most): (u32, u32), setting: &Setting) -> (u32, u32) {
+pub(super) fn clamp((least, most): (u16, u16), setting: &Setting) -> (u16, u16) {
     (setting.util.0.unwrap_or(least), setting.util.1.unwrap_or(most))
 }
 

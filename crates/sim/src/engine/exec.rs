@@ -280,17 +280,16 @@ impl<S: Scheduler> Engine<'_, S> {
         let period = draw(period, &mut self.rng);
         let now = self.cx.now;
         let own = self.load.timers[timer as usize].1;
-        let process = &mut self.processes[p as usize];
+        let started = self.started[p as usize];
         let expiry = if own {
-            let started = process.started;
-            let timers = &mut process.rare_mut().own_timers;
+            let timers = &mut self.processes[p as usize].rare_mut().own_timers;
             let at = timers.iter().position(|t| t.0 == timer).unwrap_or_else(|| {
                 timers.push((timer, started));
                 timers.len() - 1
             });
             &mut timers[at].1
         } else {
-            self.resources.timers[timer as usize].get_or_insert(process.started)
+            self.resources.timers[timer as usize].get_or_insert(started)
         };
         *expiry = expiry.saturating_add(period);
         let next = *expiry;

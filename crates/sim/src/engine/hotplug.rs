@@ -19,9 +19,12 @@ fn instant(load: &Load, n: usize) -> Key {
     load.hotplug.get(n).map_or(Key::NEVER, |h| Key::new(h.at, Phase::Timer, u32::MAX))
 }
 
-/// Affinities that hotplug took from tasks or made the kernel refuse.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
+/// The affinities of tasks, and those that hotplug took from them or made the kernel refuse.
+#[derive(Debug)]
+pub(super) struct Affinities {
+    /// The CPUs that the kernel lets each task run on while they are online (`cpus_allowed`). Nothing if no CPU goes
+    /// offline or comes online.
+    of: Option<Vec<CpuSet>>,
     lost: Counted,
     refused: Counted,
 }
@@ -46,7 +49,25 @@ impl Counted {
     }
 }
 
-impl Notes {
+impl Affinities {
+    pub fn new(load: &Load) -> Self {
+        let of = (!load.hotplug.is_empty()).then(Vec::new);
+        Self { of, lost: Counted::default(), refused: Counted::default() }
+    }
+
+    /// The task's.
+    fn of(&self, p: TaskId) -> &CpuSet {
+        &self.of.as_ref().expect("CPUs go offline or come online")[p as usize]
+    }
+
+    /// Sets the affinity of a task.
+    pub fn set(&mut self, p: TaskId, affinity: CpuSet) {
+        if let Some(of) = &mut self.of {
+            of.resize(of.len().max(p as usize + 1), CpuSet::ALL);
+            of[p as usize] = affinity;
+        }
+    }
+
     /// One sentence for each kind.
     pub fn texts(&self) -> Vec<String> {
         let lost = "had no CPU of its affinity online: as Linux does, it was given others for good";
@@ -68,7 +89,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Gives a task that starts or wakes another affinity if no CPU of its own is online.
     pub(super) fn find_cpus(&mut self, p: TaskId) {
-        if self.hotplugged > 0 && self.effective(&self.processes[p as usize].affinity).is_none() {
+        if self.hotplugged > 0 && self.effective(self.affinities.of(p)).is_none() {
             self.strand(p);
         }
     }
@@ -76,14 +97,15 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Gives a task another affinity, because no CPU of its own is online (`select_fallback_rq`). A task that has not
     /// started yet asks for its CPUs only now: that is refused, and it keeps the affinity that every task begins with.
     fn strand(&mut self, p: TaskId) {
-        let process = &mut self.processes[p as usize];
+        let process = &self.processes[p as usize];
         let fresh = !self.cx.task(p).on_rq && process.wait == Wait::Nothing;
         let notes = &mut self.affinities;
         let note = if fresh { &mut notes.refused } else { &mut notes.lost };
         note.add(process, self.cx.now);
         let online = self.cx.online.clone();
-        process.affinity = if self.options.stranded.to_online && !fresh { online.clone() } else { CpuSet::ALL };
-        let pinned = process.affinity.is_single();
+        let affinity = if self.options.stranded.to_online && !fresh { online.clone() } else { CpuSet::ALL };
+        let pinned = affinity.is_single();
+        self.affinities.set(p, affinity);
         let task = &mut self.cx.tasks[p as usize];
         (task.allowed, task.pinned) = (online, pinned);
         self.trace_affinity(p);
@@ -92,7 +114,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Brings a task up to date with the CPUs that are online. `gone`: the CPU that has just gone offline.
     fn follow(&mut self, p: TaskId, gone: Option<CpuId>) {
         let task = self.cx.task(p);
-        if let Some(allowed) = self.effective(&self.processes[p as usize].affinity) {
+        if let Some(allowed) = self.effective(self.affinities.of(p)) {
             if task.allowed != allowed {
                 self.cx.tasks[p as usize].allowed = allowed;
                 self.trace_affinity(p);

@@ -120,17 +120,19 @@ impl<S: Scheduler> Engine<'_, S> {
         let first = |m: &u32| self.resources.mutexes[*m as usize].waiters.front().copied();
         let waiters = self.processes[p as usize].rare().held.iter().filter_map(first);
         let donor = waiters.min_by_key(|q| self.processes[*q as usize].rare().rank);
-        let task = self.cx.task(p);
-        let (old, own) = (task.attributes, *task.own());
+        let (old, own) = (self.cx.task(p).attributes, *self.cx.own(p));
         let lent = donor.and_then(|q| self.lent(how, p, q));
-        if lent.is_none() && task.own.is_none() {
+        if lent.is_none() && !self.cx.is_lent(p) {
             return;
         }
         let new = lent.unwrap_or(own);
-        let cpu = task.cpu;
-        let task = &mut self.cx.tasks[p as usize];
-        task.attributes = new;
-        task.own = lent.map(|_| Box::new(own));
+        let cpu = self.cx.task(p).cpu;
+        self.cx.tasks[p as usize].attributes = new;
+        if lent.is_some() {
+            self.cx.own.insert(p, own);
+        } else {
+            self.cx.own.remove(&p);
+        }
         // A deadline task gets a new budget though nothing else has changed.
         let alike = (old.policy, old.rt_priority) == (new.policy, new.rt_priority);
         if !alike || new.policy == Policy::Deadline || (lent.is_none() && new != old) {
@@ -142,7 +144,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// The attributes that a waiter lends to a holder; `None` if they are no better than its own.
     fn lent(&self, how: Inheritance, holder: TaskId, waiter: TaskId) -> Option<Attributes> {
-        let (own, theirs) = (*self.cx.task(holder).own(), self.cx.task(waiter).attributes);
+        let (own, theirs) = (*self.cx.own(holder), self.cx.task(waiter).attributes);
         match theirs.policy {
             Policy::Deadline if how.deadline => {
                 let later = self.sched.deadline(waiter) >= self.sched.deadline(holder);

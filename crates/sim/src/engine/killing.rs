@@ -5,7 +5,7 @@ use crate::process::{Burst, Wait};
 use crate::program::Op;
 use crate::scheduler::Scheduler;
 use crate::task::{State, TaskId, tid};
-use schedlab_base::{CpuId, Payload, Result};
+use schedlab_base::{CpuId, Nanos, Payload, Result};
 
 /// The signal that ends a task.
 const SIGKILL: u16 = 9;
@@ -14,10 +14,25 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The task begins: from now on its time runs.
     #[inline]
     pub(super) fn begins(&mut self, p: TaskId) {
-        self.processes[p as usize].started = self.cx.now;
-        if let Some(at) = self.processes[p as usize].dies_at() {
+        self.sets_out(p, self.cx.now);
+        if let Some(at) = self.dies_at(p) {
             self.timers.add(at, p);
         }
+    }
+
+    /// Notes when the task begins, if something counts from then.
+    #[inline]
+    pub(super) fn sets_out(&mut self, p: TaskId, now: Nanos) {
+        if self.counts_from_start {
+            self.started.resize(self.started.len().max(p as usize + 1), 0);
+            self.started[p as usize] = now;
+        }
+    }
+
+    /// When the task is killed.
+    fn dies_at(&self, p: TaskId) -> Option<Nanos> {
+        let lifetime = self.processes[p as usize].spec.lifetime?;
+        Some(self.started[p as usize].saturating_add(lifetime))
     }
 
     /// Whether the task has lived for as long as it may.
@@ -25,7 +40,7 @@ impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn is_of_age(&self, p: TaskId) -> bool {
         let process = &self.processes[p as usize];
         let begun = process.wait != Wait::Nothing || self.cx.task(p).state == State::Runnable;
-        begun && process.dies_at().is_some_and(|at| at <= self.cx.now)
+        begun && self.dies_at(p).is_some_and(|at| at <= self.cx.now)
     }
 
     /// A signal reaches the task: it wakes up, or does not go on with its burst.

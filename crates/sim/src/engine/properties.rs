@@ -1,19 +1,18 @@
 //! How tasks are scheduled and what groups are, as traces contain it.
 
 use crate::program::{GroupSpec, Load, NO_SESSION, Policy};
-use crate::task::Task;
+use crate::task::{Attributes, Task};
 use schedlab_base::{self as base, GroupProperties, TaskProperties};
 
 /// The clamps of a task that has none.
-const UNCLAMPED: (u32, u32) = (0, 1024);
+const UNCLAMPED: (u16, u16) = (0, 1024);
 
-/// How a task is scheduled.
-pub(super) fn of(task: &Task, load: &Load) -> TaskProperties {
-    let attributes = task.own();
+/// How a task with these attributes of its own is scheduled.
+pub(super) fn of(task: &Task, attributes: &Attributes, load: &Load) -> TaskProperties {
     let fair = matches!(attributes.policy, Policy::Other | Policy::Batch | Policy::Idle);
     let deadline = attributes.policy == Policy::Deadline;
     let time = |wanted: bool, ns: u64| Some(ns).filter(|ns| wanted && *ns > 0);
-    let clamp = |ours: u32| u16::try_from(ours).ok().filter(|_| task.clamp != UNCLAMPED);
+    let clamp = |ours: u16| Some(ours).filter(|_| task.clamp != UNCLAMPED);
     let session = Some(task.session).filter(|session| *session != NO_SESSION);
     let nice = load.session_nice.iter().find(|(of, _)| Some(*of) == session).map(|(_, nice)| *nice);
     let properties = TaskProperties {

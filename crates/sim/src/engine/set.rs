@@ -5,7 +5,7 @@ use super::birth::{apply, clamp};
 use super::exec::Did;
 use crate::core::Cause;
 use crate::cpuset::CpuSet;
-use crate::program::{ROOT_GROUP, Setting};
+use crate::program::Setting;
 use crate::scheduler::{Placement, Scheduler};
 use crate::task::{TaskId, tid};
 use schedlab_base::{CpuId, Payload, Result};
@@ -17,13 +17,13 @@ impl<S: Scheduler> Engine<'_, S> {
             self.processes[p as usize].rare_mut().clock_poll = every;
         }
         if let Some(group) = setting.group {
-            self.set_group(cpu, p, (group != ROOT_GROUP).then_some(group));
+            self.set_group(cpu, p, group);
         }
-        let before = (self.cx.task(p).clamp, *self.cx.task(p).own());
+        let before = (self.cx.task(p).clamp, *self.cx.own(p));
         self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
         self.set_effects(cpu, p, setting);
         self.set_attributes(cpu, p, setting)?;
-        if before != (self.cx.task(p).clamp, *self.cx.task(p).own()) {
+        if before != (self.cx.task(p).clamp, *self.cx.own(p)) {
             self.trace_properties(p);
         }
         match &setting.cpus {
@@ -32,7 +32,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    fn set_group(&mut self, cpu: CpuId, p: TaskId, group: Option<u32>) {
+    fn set_group(&mut self, cpu: CpuId, p: TaskId, group: u32) {
         if group != self.cx.task(p).group {
             self.catch_up(cpu);
             self.sched.leave_group(&mut self.cx, p);
@@ -44,12 +44,12 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn set_attributes(&mut self, cpu: CpuId, p: TaskId, setting: &Setting) -> Result<()> {
-        let old = *self.cx.task(p).own();
+        let old = *self.cx.own(p);
         let new = apply(old, setting);
         if new != old {
             self.admit(p, &new)?;
-            if let Some(how) = self.inheritance.filter(|_| self.cx.task(p).own.is_some()) {
-                self.cx.tasks[p as usize].own = Some(Box::new(new));
+            if let Some(how) = self.inheritance.filter(|_| self.cx.is_lent(p)) {
+                self.cx.own.insert(p, new);
                 self.cx.cause = Cause::Change;
                 self.lend(how, p);
                 self.cx.cause = Cause::Task;
@@ -92,7 +92,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let task = &mut self.cx.tasks[p as usize];
         let changes = task.allowed != allowed;
         (task.allowed, task.pinned) = (allowed, requested.is_single());
-        self.processes[p as usize].affinity = requested;
+        self.affinities.set(p, requested);
         self.trace_affinity(p);
         if self.cx.task(p).allowed.contains(cpu) {
             if changes {

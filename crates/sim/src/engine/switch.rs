@@ -93,8 +93,7 @@ impl<S: Scheduler> Engine<'_, S> {
             if now > ran_from {
                 self.processes[p as usize].progress(now - ran_from, slot.speed);
             }
-            let task = &mut self.cx.tasks[p as usize];
-            task.last_ran = now;
+            let task = &self.cx.tasks[p as usize];
             (prev_tid, prev_prio, prev_state) = (tid(p), task.attributes.prio(), task.state);
         }
         slot.curr = next;

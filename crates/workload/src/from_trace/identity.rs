@@ -61,7 +61,7 @@ impl<'a> Speaker<'a> {
         };
         let clamp = (known.util_min.unwrap_or(0), known.util_max.unwrap_or(1024));
         if clamp != (0, 1024) {
-            (props.util_min, props.util_max) = (Some(u32::from(clamp.0)), Some(u32::from(clamp.1)));
+            (props.util_min, props.util_max) = (Some(clamp.0), Some(clamp.1));
         }
         // The language has groups for ordinary tasks only.
         let fair = props.policy.is_none_or(|p| matches!(p, Policy::Batch | Policy::Idle));

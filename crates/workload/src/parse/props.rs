@@ -57,8 +57,8 @@ pub(super) fn read_past(fields: &Fields, default: Policy, props: &mut Props, rem
 }
 
 /// A utilisation clamp; -1 leaves the current value.
-fn clamp(field: &Field) -> Result<Option<u32>> {
-    Ok(u32::try_from(field.int_in(-1..=1024)?).ok())
+fn clamp(field: &Field) -> Result<Option<u16>> {
+    Ok(u16::try_from(field.int_in(-1..=1024)?).ok())
 }
 
 /// A group's path; an empty path counts as missing.

@@ -40,13 +40,13 @@ pub(super) struct Promise {
 impl Deadline {
     /// Sets a task's parameters from its attributes (`__setparam_dl`, `__dl_new_attr`).
     pub(super) fn set_parameters(&mut self, cx: &Core, p: TaskId) {
-        let (a, own) = (&cx.task(p).attributes, cx.task(p).own());
+        let (a, own) = (&cx.task(p).attributes, cx.own(p));
         let foreign = own.policy != a.policy;
         let period = if a.period == 0 { a.deadline } else { a.period };
         let id = self.entity(p);
         let e = self.e_mut(id);
         (e.dl_runtime, e.dl_deadline, e.dl_period) = (a.runtime, a.deadline, period);
-        (e.boosted, e.foreign) = (cx.task(p).own.is_some(), foreign);
+        (e.boosted, e.foreign) = (cx.is_lent(p), foreign);
         let own_period = if own.period == 0 { own.deadline } else { own.period };
         e.bw = if foreign { 0 } else { ratio(own.runtime, own_period) };
         e.density = if foreign { 0 } else { ratio(own.runtime, own.deadline) };

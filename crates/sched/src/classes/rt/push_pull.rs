@@ -38,7 +38,7 @@ impl RealTime {
     fn is_big_enough(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
         let (least, most) = cx.task(p).clamp;
         let wants = if least == 0 { 1024 } else { least };
-        self.sizes.of(cpu).is_none_or(|capacity| capacity >= wants.min(most))
+        self.sizes.of(cpu).is_none_or(|capacity| capacity >= wants.min(most).into())
     }
 
     /// The CPU of the root domain whose highest priority is the lowest, if it is lower than that of `p`, of those that
