@@ -119,23 +119,26 @@ fn load(args: &Args, ui: &Ui) -> Result<Load> {
     let workload = schedlab_workload::load(path)?;
     workload.warnings.iter().for_each(|warning| ui.note(warning));
     let Some(trace) = &args.recording else {
-        let roster = Roster::of_model(&workload);
+        let roster = Roster::new(&[], &workload);
         return Ok(Load { workload, roster, recording: None });
     };
     let part = args.selection.part(trace, ui)?;
-    let (Model { report, .. }, recorded) = read(trace, &args.model, part, true, ui)?;
-    Ok(with_recording(workload, &report, recorded))
+    let (Model { workload: model, report }, recorded) = read(trace, &args.model, part, true, ui)?;
+    let mut load = with_recording(workload, &report, recorded);
+    // One that was written does not say where it was recorded.
+    load.workload.recorded = load.workload.recorded.or(model.recorded);
+    Ok(load)
 }
 
 fn with_recording(workload: Workload, model: &Report, recorded: Option<Recorded>) -> Load {
     let recording = recorded.map(|Recorded { meta, stats }| {
-        let choose = |tasks: &[TaskStats]| Roster::of_recording(tasks, &workload).of_recorded(tasks);
+        let choose = |tasks: &[TaskStats]| Roster::new(tasks, &workload).of_recorded(tasks);
         let (report, rows) = stats.finish_with_teams(None, &choose);
         let doubts = doubts(&meta, &report, model);
         (meta, Recording { report, rows, doubts })
     });
     let tasks = recording.as_ref().map_or(&[][..], |(_, own)| &own.report.tasks);
-    Load { roster: Roster::of_recording(tasks, &workload), workload, recording }
+    Load { roster: Roster::new(tasks, &workload), workload, recording }
 }
 
 /// Where the load is simulated as recorded.

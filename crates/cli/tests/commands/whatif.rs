@@ -76,6 +76,35 @@ fn the_direction_is_that_of_a_direct_simulation() {
     assert!(all[1] >= 15 && all[0] * 4 <= all[1], "{all:?}");
 }
 
+/// A load that was written, whose names do not end in thread ids, or in numbers that are none.
+#[test]
+fn a_written_load_has_the_figures_of_its_simulation() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    let load = r#"{"global": {"duration": 1}, "tasks": {
+        "hog": {"instance": 2, "run": 100000},
+        "a-1": {"run": 1000, "sleep": 9000},
+        "b-1": {"run": 2000, "sleep": 9000}}}"#;
+    std::fs::write(folder.join("load.json"), load).expect("written");
+    let place = "kernel=linux-6.12,machine=1";
+    let ask = ["whatif", "load.json", "--kernel", "linux-2.6.11", "--baseline", place, "--seeds", "1"];
+    let answer = json(folder, &ask);
+    let rows = answer["whatif"]["variants"][0]["rows"].as_array().expect("rows").clone();
+    for (kernel, column) in [("linux-6.12", "baseline"), ("linux-2.6.11", "asked")] {
+        let direct = json(folder, &["sim", "-k", kernel, "-m", "1", "load.json", "-o", &format!("{column}.arrows")]);
+        for (name, wait) in waits(&direct) {
+            let row = rows.iter().find(|row| row["label"] == name).unwrap_or_else(|| panic!("{name} has no row"));
+            assert_eq!(number(&row["figures"]["wait_us"][column]).round(), wait.round(), "{name}, {column}");
+        }
+    }
+    // Its trace says where it was recorded, and has the figures of the tasks with these names.
+    let ask = ["whatif", "load.json", "--recording", "baseline.arrows", "--kernel", "linux-2.6.11", "--seeds", "1"];
+    for row in json(folder, &ask)["whatif"]["variants"][0]["rows"].as_array().expect("rows") {
+        let figure = &row["figures"]["wait_us"];
+        assert!(number(&figure["recorded"]) > 0.0 && figure["recorded"] == figure["baseline"], "{row}");
+    }
+}
+
 #[test]
 fn what_was_recorded_changes_nothing() {
     let folder = simulated("linux-6.1");
