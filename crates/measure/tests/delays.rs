@@ -306,6 +306,20 @@ fn a_trace_without_wakeups_has_waits_from_the_waking_on() {
     assert_eq!(wait(&report, 6).1, (3.0, 6.0, vec![(1, 4.0), (5, 2.0)]));
 }
 
+/// It was on its CPU when the trace began, and was woken there before it slept.
+#[test]
+fn a_trace_without_wakeups_has_no_wait_of_a_task_that_was_on_its_cpu() {
+    let report = Script::default()
+        .waking(1, 1, 5, 0)
+        .switch(2, 0, 5, S, 6)
+        .waking(50, 1, 5, 0)
+        .switch(51, 0, 6, R, 5)
+        .switch(60, 0, 5, S, 6)
+        .report(&Meta { running: Vec::new(), ..meta(2) }, 60, None);
+    assert_eq!(wait(&report, 5).1, (50.0, 1.0, vec![(6, 1.0)]));
+    assert_eq!((report.waits.len(), report.total.wait_us), (2, 10e3));
+}
+
 /// A task that leaves its CPU, and was not seen to get it, has not been waiting until the end of the recording.
 #[test]
 fn a_task_that_got_its_cpu_unseen_no_longer_waits_when_it_leaves() {

@@ -419,6 +419,10 @@ impl Observer for Watch {
         }
         if !self.wakeups {
             row(&mut self.tasks, task).running = false;
+            // It had its CPU when it was woken, though nobody had seen it get that.
+            if self.tasks[task as usize].tentative {
+                self.drop_wait(task);
+            }
         }
         if stop.state == TaskState::Runnable {
             row(&mut self.tasks, task).next_after = After::Preemption;
