@@ -12,6 +12,7 @@ mod event;
 mod identity;
 mod ids;
 mod meta;
+mod path_text;
 mod pattern;
 mod release;
 mod rng;
@@ -32,6 +33,7 @@ pub use event::{
 pub use identity::{GroupProperties, GroupRecord, Policy, TaskProperties, TaskRecord};
 pub use ids::{CpuId, Nanos, Tid, duration_text, parse_duration};
 pub use meta::{CpuPlace, Meta};
+pub use path_text::{PathText, path_text, path_texts};
 pub use pattern::fits;
 pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};

@@ -8,8 +8,11 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Makes the folder. One that is not empty is used with `--force` only, because the traces in it would be overwritten.
+/// Makes the folder, whose name reports and commands contain. One that is not empty is used with `--force` only, because the traces in it would be overwritten.
 pub fn prepare(folder: &Path, force: bool) -> Result<()> {
+    if folder.to_str().is_none() {
+        return Err(Error::input("the name is not UTF-8").mend("choose another").file(folder).key("--keep"));
+    }
     let failed = |e: std::io::Error| Error::input(format!("cannot be written: {e}")).file(folder).key("--keep");
     fs::create_dir_all(folder).map_err(failed)?;
     if !force && fs::read_dir(folder).map_err(failed)?.next().is_some() {

@@ -4,7 +4,7 @@
 use crate::outcome::{Judged, MetricResult, Outcome};
 use crate::scatter::{Interval, beyond_chance, difference};
 use crate::verdict::Verdict;
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, Result, path_text};
 use schedlab_chart::number;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -68,6 +68,7 @@ struct Turned {
 /// The comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
+    #[serde(serialize_with = "path_text")]
     file: PathBuf,
     /// How many metrics of one kernel at one point were compared.
     compared: usize,

@@ -1,6 +1,6 @@
 //! The JSON documents of `schedlab stats`, `delays` and `check`, which the page of `schedlab view` shows too.
 
-use schedlab_base::{CpuId, Meta, Partial, System, Target};
+use schedlab_base::{CpuId, Meta, Partial, System, Target, path_text};
 use schedlab_measure::delays::{DelayReport, Wait};
 use schedlab_measure::partial::withhold;
 use schedlab_measure::{CheckReport, Report};
@@ -20,6 +20,7 @@ struct Statistics<'a> {
 /// Where statistics come from.
 #[derive(Serialize)]
 struct Recorded<'a> {
+    #[serde(serialize_with = "path_text")]
     file: &'a Path,
     source: &'a str,
     kernel: &'a str,
@@ -67,6 +68,7 @@ struct Checked<'a> {
 /// Where delays and checks come from.
 #[derive(Serialize)]
 struct Facts<'a> {
+    #[serde(serialize_with = "path_text")]
     file: &'a Path,
     source: &'a str,
     kernel: &'a str,

@@ -3,7 +3,7 @@
 
 use crate::expr::{Expr, Reference, Selector};
 use crate::measures;
-use schedlab_base::{Nanos, Result, duration_text};
+use schedlab_base::{Nanos, Result, duration_text, path_text, path_texts};
 use schedlab_measure::delays::Delays;
 use schedlab_measure::{Bounds, Check, Chooser, Selection};
 use serde::Serialize;
@@ -56,8 +56,10 @@ impl Subject {
 #[derive(Clone, Debug, Serialize)]
 pub struct Look {
     /// The trace.
+    #[serde(serialize_with = "path_text")]
     pub trace: PathBuf,
     /// All traces that are shown above each other there; the trace is one of them.
+    #[serde(serialize_with = "path_texts")]
     pub traces: Vec<PathBuf>,
     /// What happens there.
     pub sentence: String,

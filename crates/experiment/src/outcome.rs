@@ -13,7 +13,7 @@ use crate::experiment::Experiment;
 use crate::run::{self, Job, RunResult};
 use crate::side_by_side::{self, Comparison};
 use crate::verdict::Verdict;
-use schedlab_base::Result;
+use schedlab_base::{PathText, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -197,7 +197,7 @@ impl Outcome {
             serde_json::json!({
                 "id": file.id,
                 "title": file.title,
-                "file": judged.experiment.document.file,
+                "file": PathText(&judged.experiment.document.file),
                 "verdict": judged.verdict,
                 "runs": judged.runs_made(),
                 "seeds": file.seeds,

@@ -144,6 +144,7 @@ fn measure(args: &Args, (a, b): (&[PathBuf], &[PathBuf]), by: By, ui: &Ui) -> Re
             partial::refuse_without_waits(schedlab_trace::open(file)?.meta(), file, "diff")?;
             let part = args.selection.part(file, ui)?;
             let run = read(file, part.as_ref(), by, blocks, earlier)?;
+            args.selection.check_window(run.span_us(), file)?;
             bar.inc(1);
             Ok(run)
         };

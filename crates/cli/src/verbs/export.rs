@@ -4,8 +4,8 @@ use super::stats::table::grouped;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{
-    AffinityRecord, CpuList, Error, Event, GroupRecord, NOWHERE, NameRecord, Nanos, Payload, Result, Sink, TaskRecord,
-    visible,
+    AffinityRecord, CpuList, Error, Event, GroupRecord, NOWHERE, NameRecord, Nanos, PathText, Payload, Result, Sink,
+    TaskRecord, visible,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     };
     let rows = Target::new(path, args.force)?.write(|file| write(&args.trace, file).map_err(|e| e.file(path)))?;
     if ui.json {
-        ui.print_json(&json!({ "file": path, "rows": rows }));
+        ui.print_json(&json!({ "file": PathText(path), "rows": rows }));
     } else {
         ui.note(format!("{}: {} rows", path.display(), grouped(rows)));
     }

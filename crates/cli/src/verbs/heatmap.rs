@@ -4,7 +4,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest};
+use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, PathText, Result, nearest};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_experiment::report::heat;
 use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
@@ -130,7 +130,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     if ui.json {
         ui.print_json(&json!({
-            "file": args.output, "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
+            "file": args.output.as_deref().map(PathText), "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
             "rows": heat.rows.len(), "columns": heat.columns, "told": heat.told, "highest": heat.highest(),
             "looks": looks(&heat),
             "cells": cells(&heat),

@@ -3,7 +3,7 @@
 use super::stats::table::{grouped, kinds_text};
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, PathText, Result};
 use schedlab_trace::{Input, Options, ReadReport, Source, Summary, Writer, foreign_formats, open_input};
 use serde_json::json;
 use std::fs::File;
@@ -80,7 +80,7 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
     let per_event = written.bytes as f64 / report.events.max(1) as f64;
     if ui.json {
         ui.print_json(&json!({
-            "file": args.output,
+            "file": PathText(&args.output),
             "source": source.meta().source,
             "kernel": source.meta().kernel,
             "clock": source.meta().clock,

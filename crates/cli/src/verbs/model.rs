@@ -7,7 +7,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Meta, Nanos, PathText, Result, parse_duration};
 use schedlab_experiment::as_recorded;
 use schedlab_measure::{Part, Stats};
 use schedlab_workload::Workload;
@@ -96,7 +96,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         (false, None) => ui.print(&text),
         (_, Some(validated)) if !ui.json => ui.print(&validate::text(&validated)),
         (_, validated) if ui.json => {
-            ui.print_json(&json!({ "workload": args.output, "report": report, "validation": validated }));
+            ui.print_json(
+                &json!({ "workload": args.output.as_deref().map(PathText), "report": report, "validation": validated }),
+            );
         }
         _ => {}
     }

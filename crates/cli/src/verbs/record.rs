@@ -4,7 +4,7 @@
 use super::stats::table::grouped;
 use crate::target::{Draft, Target};
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result, Tid};
+use schedlab_base::{Error, Nanos, PathText, Result, Tid};
 use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder};
 use schedlab_trace::{Summary, Writer};
 use serde_json::json;
@@ -128,7 +128,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     let per_event = if recorded.events == 0 { None } else { Some(written.bytes as f64 / recorded.events as f64) };
     if ui.json {
         ui.print_json(&json!({
-            "file": path,
+            "file": PathText(path),
             "events": recorded.events,
             "lost": recorded.lost,
             "gaps": recorded.gaps,

@@ -3,7 +3,7 @@
 use crate::kept;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Nanos, PathText, Result, parse_duration};
 use schedlab_experiment::measured::Expressions;
 use schedlab_experiment::{Look, look_among};
 use schedlab_view::{Initial, Loaded, News, Picked, Serving, file, have_page, missing_page, open, picked, serve};
@@ -110,7 +110,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(output) = &args.output {
         write(output, args.force, &traces, initial.as_ref(), ui)?;
         if ui.json {
-            ui.print_json(&json!({ "output": output, "look": look }));
+            ui.print_json(&json!({ "output": PathText(output), "look": look }));
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -11,7 +11,7 @@ use crate::selection::SelectionArgs;
 use crate::setup;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Meta, Nanos, PathText, Result, parse_duration};
 use schedlab_experiment::as_recorded::Setup;
 use schedlab_experiment::fitted::fitted;
 use schedlab_experiment::prediction::{doubts, kept_errors};
@@ -92,7 +92,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         kept::write_pages(answer.looks_mut(), args.output.as_deref(), ui)?;
     }
     if ui.json {
-        ui.print_json(&json!({ "load": args.trace, "whatif": answer }));
+        ui.print_json(&json!({ "load": PathText(&args.trace), "whatif": answer }));
     } else {
         ui.print(&text::text(&args.trace, &answer, args.all));
     }

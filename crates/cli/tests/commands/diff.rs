@@ -174,4 +174,6 @@ fn bad_comparisons_are_refused() {
     assert!(message(&["--a", "a.arrows"]).contains("--b"));
     assert!(message(&["a.arrows", "a.arrows", "--fail-if", "waits > 5%"]).contains("did you mean \"wait\""));
     assert!(message(&["a.arrows", "a.arrows", "--fail-if", "wait"]).contains("neither"));
+    let late = message(&["a.arrows", "a.arrows", "--from", "100s", "--fail-if", "wait > +10%"]);
+    assert!(late.contains("a.arrows: --from: the trace ends before that"), "{late}");
 }

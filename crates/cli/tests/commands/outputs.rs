@@ -1,6 +1,8 @@
 //! The files that verbs write are complete or absent, and an earlier file is never lost.
 
 use crate::support::schedlab;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -195,4 +197,37 @@ fn of_several_runs_with_one_output_one_succeeds() {
     after.push("one.arrows".to_owned());
     after.sort();
     assert_eq!(files(folder.path()), after);
+}
+
+/// JSON has no place for bytes that are not UTF-8.
+#[test]
+fn files_whose_names_are_not_utf8_are_read_and_written() {
+    let folder = folder();
+    let name = |ending: &str| OsString::from_vec([b"n\xff", ending.as_bytes()].concat());
+    std::fs::copy(folder.path().join("t.arrows"), folder.path().join(name(".arrows"))).unwrap();
+    let run = |args: &[&OsStr]| Command::new(SCHEDLAB).current_dir(folder.path()).args(args).output().unwrap();
+    let printed = |verb: &str, more: &[&OsStr]| {
+        let out = run(&[&[OsStr::new(verb), &name(".arrows"), OsStr::new("--json")], more].concat());
+        assert!(out.status.success(), "{verb}: {}", text(&out.stderr));
+        let document: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON document");
+        document.to_string()
+    };
+    for verb in ["stats", "delays", "check"] {
+        assert!(printed(verb, &[]).contains("n\u{fffd}.arrows"), "{verb}");
+    }
+    assert!(printed("whatif", &["--kernel".as_ref(), "linux-6.1".as_ref()]).contains("n\u{fffd}.arrows"));
+    for (verb, ending) in [("export", ".csv"), ("model", ".json"), ("heatmap", ".svg")] {
+        let output = name(ending);
+        assert!(printed(verb, &["-o".as_ref(), &output]).contains(&format!("n\u{fffd}{ending}")), "{verb}");
+        assert!(folder.path().join(output).exists(), "{verb}");
+    }
+    let kept = run(&[
+        "whatif".as_ref(),
+        "t.arrows".as_ref(),
+        "-k".as_ref(),
+        "linux-6.1".as_ref(),
+        "--keep".as_ref(),
+        &name(".d"),
+    ]);
+    assert!(text(&kept.stderr).contains("--keep: the name is not UTF-8"), "{}", text(&kept.stderr));
 }

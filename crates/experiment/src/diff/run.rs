@@ -139,6 +139,12 @@ impl Run {
         &self.tasks
     }
 
+    /// How long it lasts, in us.
+    #[must_use]
+    pub fn span_us(&self) -> f64 {
+        self.span_us
+    }
+
     pub(super) fn figures(&self, key: &Key) -> Compared {
         self.lines.get(key).map(|(figures, _)| *figures).unwrap_or_default()
     }
