@@ -71,6 +71,14 @@ impl Exits {
         shared.min(part) as Nanos
     }
 
+    /// A task was first seen this long after the CPU got it.
+    #[cold]
+    fn acted(&mut self, after: Nanos) {
+        if after <= self.woken.0 {
+            self.acts.add(after);
+        }
+    }
+
     /// The first that is due by `now`.
     fn next(&mut self, now: Nanos) -> Option<Coming> {
         let first = (0..self.coming.len()).min_by_key(|i| self.coming[*i].due)?;
@@ -97,12 +105,10 @@ impl Tracker {
     }
 
     /// The task on the CPU is seen there: its first event since it was woken onto the idle CPU is learnt from.
-    #[cold]
+    #[inline]
     pub(super) fn learn_act(&mut self, number: CpuId) {
-        if let Some(got) = self.cpus[number as usize].got.take()
-            && self.now - got <= self.exits.woken.0
-        {
-            self.exits.acts.add(self.now - got);
+        if let Some(got) = self.cpus[number as usize].got.take() {
+            self.exits.acted(self.now - got);
         }
     }
 
