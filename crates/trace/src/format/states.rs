@@ -12,6 +12,8 @@ const DEPTH_MAX: u32 = 64;
 /// The meaning of each bit of `prev_state` in one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateTable {
+    /// Of the first values, all of those that most kernels write.
+    first: [TaskState; 512],
     letters: [Option<TaskState>; 64],
     known: u64,
     preempted: u64,
@@ -36,7 +38,8 @@ impl StateTable {
     fn of_pairs(pairs: &[(u64, &str)], preempted: Option<u64>) -> Self {
         let bits = pairs.iter().fold(0, |all, (bit, _)| all | bit);
         let above = bits.checked_ilog2().and_then(|top| 1u64.checked_shl(top + 1)).unwrap_or(0);
-        let mut table = Self { letters: [None; 64], known: 0, preempted: preempted.unwrap_or(above), idle: 0 };
+        let first = [TaskState::Runnable; 512];
+        let mut table = Self { first, letters: [None; 64], known: 0, preempted: preempted.unwrap_or(above), idle: 0 };
         for &(bit, letter) in pairs {
             if let (1, &[letter]) = (bit.count_ones(), letter.as_bytes())
                 && let Some(state) = TaskState::from_letter(letter)
@@ -49,6 +52,7 @@ impl StateTable {
         if let (Some(d), Some(n)) = (bit_of("D"), bit_of("N")) {
             table.idle = d | n;
         }
+        table.first = std::array::from_fn(|value| table.of_bits(value as u64));
         table
     }
 
@@ -58,6 +62,12 @@ impl StateTable {
     #[must_use]
     #[inline]
     pub(super) fn state(&self, value: u64) -> TaskState {
+        let state = usize::try_from(value).ok().and_then(|value| self.first.get(value));
+        state.copied().unwrap_or_else(|| self.of_bits(value))
+    }
+
+    #[cold]
+    fn of_bits(&self, value: u64) -> TaskState {
         if value == 0 || value & self.preempted != 0 {
             return TaskState::Runnable;
         }
