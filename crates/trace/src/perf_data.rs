@@ -156,9 +156,7 @@ impl PerfData {
             let (bytes, place) = self.stream.rest();
             let (size, held) = self.session.samples(bytes, place, false);
             self.stream.advance(size);
-            if held {
-                self.stream.hold();
-            }
+            self.stream.blocks.hold(held);
             if self.session.is_full() || self.stream.blocks.are_many() {
                 self.pass_on(Due::Half, out)?;
                 continue;
@@ -189,7 +187,7 @@ impl PerfData {
                 }
                 _ => {
                     if self.session.record(record, place, false, out) {
-                        self.stream.hold();
+                        self.stream.blocks.hold(1);
                     }
                     if self.session.is_full() {
                         self.pass_on(Due::Half, out)?;
@@ -214,16 +212,14 @@ impl PerfData {
             let (bytes, place) = inflate.rest();
             let (size, held) = self.session.samples(bytes, place, true);
             inflate.advance(size);
-            if held {
-                inflate.hold();
-            }
+            inflate.blocks.hold(held);
             if self.session.is_full() || inflate.blocks.are_many() || self.stream.blocks.are_many() {
                 self.pass_on(Due::Half, out)?;
                 continue;
             }
             let Some((record, place)) = inflate.next()? else { break };
             if self.session.record(record, place, true, out) {
-                inflate.hold();
+                inflate.blocks.hold(1);
             }
             if self.session.is_full() {
                 self.pass_on(Due::Half, out)?;

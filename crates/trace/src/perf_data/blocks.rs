@@ -33,20 +33,23 @@ struct Full {
     bytes: Vec<u8>,
     /// How many of the bytes were read.
     end: usize,
+    /// How many of its records are held.
+    records: u32,
 }
 
 /// The block that is being filled, and those before it that hold records.
 pub(super) struct Blocks {
     pub(super) current: Vec<u8>,
+    /// How many records of the current block are held.
+    records: u32,
     number: u32,
-    /// The number of the first full block; those that are not held are gone.
+    /// The number of the first full block.
     first: u32,
-    full: VecDeque<Option<Full>>,
-    /// How many of them are held.
+    full: Vec<Full>,
+    /// In how many of them records are held.
     held: usize,
     spare: Vec<Vec<u8>>,
     again: Option<Again>,
-    marks: Vec<bool>,
 }
 
 /// The file from which blocks can be read again.
@@ -61,8 +64,8 @@ struct Again {
 impl Blocks {
     /// Blocks of what is read but once.
     pub(super) fn new() -> Self {
-        let (full, spare, marks) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { current: vec![0; BLOCK], number: 0, first: 0, full, held: 0, spare, again: None, marks }
+        let (current, full, spare) = (vec![0; BLOCK], Vec::new(), Vec::new());
+        Self { current, records: 0, number: 0, first: 0, full, held: 0, spare, again: None }
     }
 
     /// Blocks of a file, in which the records of so many CPUs lie side by side.
@@ -77,17 +80,24 @@ impl Blocks {
         Place { block: self.number, at: at as u32 }
     }
 
+    /// So many more records of the current block are held.
+    #[inline]
+    pub(super) fn hold(&mut self, records: u32) {
+        self.records += records;
+    }
+
     /// Begins a new block with those bytes of the current one that are still to be read. The current one, which begins
     /// at `offset` in the file, is kept if records in it are held.
-    pub(super) fn turn(&mut self, rest: std::ops::Range<usize>, offset: u64, held: bool) {
-        if !held {
+    pub(super) fn turn(&mut self, rest: std::ops::Range<usize>, offset: u64) {
+        let records = std::mem::take(&mut self.records);
+        if records == 0 {
             self.current.copy_within(rest, 0);
             return;
         }
         let next = self.room();
         let last = std::mem::replace(&mut self.current, next);
         self.current[..rest.len()].copy_from_slice(&last[rest.clone()]);
-        self.full.push_back(Some(Full { offset, bytes: last, end: rest.end }));
+        self.full.push(Full { offset, bytes: last, end: rest.end, records });
         if let Some(again) = &mut self.again {
             again.loaded.push_back(self.number);
         }
@@ -100,31 +110,34 @@ impl Blocks {
         if let Some(again) = &mut self.again
             && again.loaded.len() >= again.most
             && let Some(oldest) = again.loaded.pop_front()
-            && let Some(Some(block)) = self.full.get_mut((oldest - self.first) as usize)
+            && let Some(block) = self.full.get_mut((oldest - self.first) as usize)
         {
             return std::mem::take(&mut block.bytes);
         }
         self.spare.pop().unwrap_or_else(|| vec![0; BLOCK])
     }
 
-    /// The bytes from this place on.
+    /// The bytes from this place on. The record there, which was held, no longer is.
     #[inline(always)]
-    pub(super) fn from(&mut self, place: Place) -> Result<&[u8]> {
+    pub(super) fn take(&mut self, place: Place) -> Result<&[u8]> {
         if place.block == self.number {
+            self.records -= 1;
             return Ok(&self.current[place.at as usize..]);
         }
         let index = (place.block - self.first) as usize;
-        if matches!(&self.full[index], Some(block) if block.bytes.is_empty()) {
+        if self.full[index].bytes.is_empty() {
             self.read_again(index)?;
         }
-        let block = self.full[index].as_ref().expect("a block with a held record is kept");
+        let block = &mut self.full[index];
+        block.records -= 1;
         Ok(&block.bytes[place.at as usize..])
     }
 
     #[cold]
     fn read_again(&mut self, index: usize) -> Result<()> {
         let mut bytes = self.room();
-        if let (Some(Some(block)), Some(again)) = (self.full.get_mut(index), &mut self.again) {
+        if let Some(again) = &mut self.again {
+            let block = &mut self.full[index];
             let read = again.file.read_exact_at(&mut bytes[..block.end], block.offset);
             read.map_err(|e| Error::system("reading the perf.data again", &e))?;
             block.bytes = bytes;
@@ -138,34 +151,22 @@ impl Blocks {
         self.again.is_none() && self.held >= LOADED_MAX
     }
 
-    /// Forgets the full blocks that are not among these.
-    pub(super) fn retain(&mut self, held: impl Iterator<Item = u32>) {
-        self.marks.clear();
-        self.marks.resize(self.full.len(), false);
-        for block in held {
-            if let Some(mark) = self.marks.get_mut(block.wrapping_sub(self.first) as usize) {
-                *mark = true;
+    /// Forgets the full blocks in which no record is held.
+    pub(super) fn forget(&mut self) {
+        for block in self.full.iter_mut().filter(|block| block.records == 0) {
+            let bytes = std::mem::take(&mut block.bytes);
+            if !bytes.is_empty() && self.spare.len() < LOADED {
+                self.spare.push(bytes);
             }
         }
-        for (block, held) in self.full.iter_mut().zip(&self.marks) {
-            if !held
-                && let Some(block) = block.take()
-                && !block.bytes.is_empty()
-                && self.spare.len() < LOADED
-            {
-                self.spare.push(block.bytes);
-            }
-        }
-        self.held = self.full.iter().flatten().count();
-        while let Some(None) = self.full.front() {
-            self.full.pop_front();
-            self.first += 1;
-        }
+        self.held = self.full.iter().filter(|block| block.records > 0).count();
+        let gone = self.full.iter().take_while(|block| block.records == 0).count();
+        self.full.drain(..gone);
+        self.first += gone as u32;
         if let Some(again) = &mut self.again {
             let (first, full) = (self.first, &self.full);
-            again.loaded.retain(|block| {
-                block.checked_sub(first).is_some_and(|index| full.get(index as usize).is_some_and(Option::is_some))
-            });
+            let held = |index: u32| full.get(index as usize).is_some_and(|block| block.records > 0);
+            again.loaded.retain(|block| block.checked_sub(first).is_some_and(held));
         }
     }
 }
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Fills so many blocks, each with bytes of its own, and holds a record in each.
+    /// Fills so many blocks, each with bytes of its own, and holds a record in each, twice.
     fn fill(blocks: &mut Blocks, file: &mut Vec<u8>, count: u32) -> Vec<(Place, u8)> {
         let mut places = Vec::new();
         for number in 0..count {
@@ -183,7 +184,8 @@ mod tests {
             blocks.current.fill(byte);
             file.extend_from_slice(&blocks.current);
             places.push((blocks.place(number as usize), byte));
-            blocks.turn(BLOCK..BLOCK, u64::from(number) * BLOCK as u64, true);
+            blocks.hold(2);
+            blocks.turn(BLOCK..BLOCK, u64::from(number) * BLOCK as u64);
         }
         places
     }
@@ -196,18 +198,21 @@ mod tests {
         let places = fill(&mut blocks, &mut bytes, count);
         file.write_all(&bytes).unwrap();
         for (place, byte) in places.iter().chain(places.iter().rev()) {
-            let from = blocks.from(*place).unwrap();
+            let from = blocks.take(*place).unwrap();
             assert!(from.len() == BLOCK - place.at as usize && from.iter().all(|found| found == byte), "{place:?}");
+            if [7, 9].contains(byte) {
+                blocks.full[usize::from(*byte)].records += 1;
+            }
         }
-        let loaded = |blocks: &Blocks| blocks.full.iter().flatten().filter(|block| !block.bytes.is_empty()).count();
+        let loaded = |blocks: &Blocks| blocks.full.iter().filter(|block| !block.bytes.is_empty()).count();
         assert_eq!((loaded(&blocks), blocks.are_many()), (LOADED, false));
-        blocks.retain([7, 9].into_iter());
-        assert_eq!((blocks.first, blocks.full.iter().flatten().count()), (7, 2));
-        assert_eq!(blocks.from(places[9].0).unwrap()[0], 9);
+        blocks.forget();
+        assert_eq!((blocks.first, blocks.held), (7, 2));
+        assert_eq!(blocks.take(places[9].0).unwrap()[0], 9);
         file.set_len(8 * BLOCK as u64).unwrap();
         let (mut rest, again) = (Blocks::of_file(file, 2), &mut Vec::new());
         let places = fill(&mut rest, again, count);
-        assert!(rest.from(places[9].0).is_err(), "the file has become shorter");
+        assert!(rest.take(places[9].0).is_err(), "the file has become shorter");
     }
 
     #[test]
@@ -215,11 +220,12 @@ mod tests {
         let mut blocks = Blocks::new();
         for _ in 0..LOADED_MAX {
             assert!(!blocks.are_many());
-            blocks.full.push_back(Some(Full { offset: 0, bytes: Vec::new(), end: 0 }));
+            blocks.full.push(Full { offset: 0, bytes: Vec::new(), end: 0, records: 1 });
             (blocks.number, blocks.held) = (blocks.number + 1, blocks.held + 1);
         }
         assert!(blocks.are_many());
-        blocks.retain([3].into_iter());
+        blocks.full[3].records = 0;
+        blocks.forget();
         assert!(!blocks.are_many());
     }
 }

@@ -39,7 +39,6 @@ pub(super) struct Inflate {
     pub(super) blocks: Blocks,
     start: usize,
     end: usize,
-    held: bool,
 }
 
 impl Inflate {
@@ -49,7 +48,7 @@ impl Inflate {
             .set_parameter(zstd::zstd_safe::DParameter::WindowLogMax(WINDOW_LOG_MAX))
             .map_err(|e| Error::system("starting zstd", &e))?;
         let (packed, blocks) = (Vec::new(), Blocks::new());
-        Ok(Self { decoder, packed, done: 0, swell: 0, more: false, blocks, start: 0, end: 0, held: false })
+        Ok(Self { decoder, packed, done: 0, swell: 0, more: false, blocks, start: 0, end: 0 })
     }
 
     /// Takes the compressed bytes of a record.
@@ -57,11 +56,6 @@ impl Inflate {
         self.packed.clear();
         self.packed.extend_from_slice(packed);
         (self.done, self.swell, self.more) = (0, 0, true);
-    }
-
-    /// The last record is held back: its block is kept.
-    pub(super) fn hold(&mut self) {
-        self.held = true;
     }
 
     /// What came out and is still to be looked at, and where it is.
@@ -99,8 +93,7 @@ impl Inflate {
     /// Decompresses as much as the block has room for.
     #[cold]
     fn decompress(&mut self) -> Result<()> {
-        let held = std::mem::take(&mut self.held);
-        self.blocks.turn(self.start..self.end, 0, held);
+        self.blocks.turn(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let mut input = InBuffer::around(&self.packed[self.done..]);
         let mut output = OutBuffer::around(&mut self.blocks.current[self.end..]);

@@ -1,5 +1,6 @@
 //! Turns the items of the window, which arrive in time order, into names and events for the sink.
 
+use super::samples::Sample;
 use super::window::Item;
 use crate::format::Decoder;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, Tid};
@@ -24,10 +25,10 @@ impl<'a> Output<'a> {
         Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
     }
 
-    /// Takes an item; nearly all are tracepoints' records.
+    /// Takes a sample.
     #[inline(always)]
-    pub(super) fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
-        let Item::Raw { cpu, tgid, tid, raw } = item else { return self.other(decoder, time, item) };
+    pub(super) fn sample(&mut self, decoder: &mut Decoder, sample: Sample) {
+        let Sample { time, cpu, tgid, tid, raw } = sample;
         let (sink, names) = (&mut *self.sink, &mut self.names);
         let mut on_name = |record: &NameRecord| {
             *names += 1;
@@ -41,16 +42,14 @@ impl<'a> Output<'a> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn other(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
+    /// Takes what is no sample.
+    pub(super) fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
         let (sink, names) = (&mut *self.sink, &mut self.names);
         let mut on_name = |record: &NameRecord| {
             *names += 1;
             sink.name(record);
         };
         let event = match item {
-            Item::Raw { .. } => None,
             Item::Comm { cpu, tgid, tid, exec, name } => {
                 let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
                 decoder.belongs(time, tid, tgid, &mut on_name);

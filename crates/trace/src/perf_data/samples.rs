@@ -2,8 +2,17 @@
 
 use super::attr::{Attr, Layout};
 use super::cursor::{u32_at, u64_at};
-use super::window::Item;
-use schedlab_base::{Error, Nanos, Result, Tid};
+use schedlab_base::{CpuId, Error, Nanos, Result, Tid};
+
+/// A tracepoint's record, when and on which CPU it was written, and the process and thread that ran there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample<'a> {
+    pub(super) time: Nanos,
+    pub(super) cpu: CpuId,
+    pub(super) tgid: Tid,
+    pub(super) tid: Tid,
+    pub(super) raw: &'a [u8],
+}
 
 /// What to do with the samples of an event.
 pub(super) enum Samples {
@@ -12,7 +21,7 @@ pub(super) enum Samples {
     /// They have the usual layout.
     Usual,
     /// They have this one.
-    Of(Layout),
+    Of(Box<Layout>),
 }
 
 impl Samples {
@@ -23,7 +32,7 @@ impl Samples {
                 if layout == Layout::USUAL {
                     Self::Usual
                 } else {
-                    Self::Of(layout)
+                    Self::Of(Box::new(layout))
                 }
             }
             _ => Self::Other,
@@ -31,9 +40,9 @@ impl Samples {
         attrs.iter().zip(layouts).map(samples).collect()
     }
 
-    /// When a sample was taken, and what it holds; `None` if it is too short, or passed over.
+    /// What a sample holds; `None` if it is too short, or passed over.
     #[inline(always)]
-    pub(super) fn read<'a>(&self, body: &'a [u8]) -> Option<(Nanos, Item<'a>)> {
+    pub(super) fn read<'a>(&self, body: &'a [u8]) -> Option<Sample<'a>> {
         match self {
             Self::Usual => read(&Layout::USUAL, body),
             Self::Of(layout) => read(layout, body),
@@ -43,11 +52,11 @@ impl Samples {
 }
 
 #[inline(always)]
-fn read<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, Item<'a>)> {
+fn read<'a>(layout: &Layout, body: &'a [u8]) -> Option<Sample<'a>> {
     let (time, cpu, raw) = (u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?);
     let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
     let (tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
-    Some((time, Item::Raw { cpu, tgid, tid, raw }))
+    Some(Sample { time, cpu, tgid, tid, raw })
 }
 
 /// The offset of the event id in samples; `None` if all samples are tracepoint samples with the same layout, so that

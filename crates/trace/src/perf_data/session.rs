@@ -4,13 +4,13 @@ use super::attr::{Attr, Trailer};
 use super::blocks::{Blocks, Place};
 use super::cursor::{u32_at, u64_at};
 use super::output::Output;
-use super::samples::{EventIds, Samples, id_place};
+use super::samples::{EventIds, Sample, Samples, id_place};
 use super::stream::Record;
 use super::tracing_data::{Formats, Names};
 use super::window::{Due, Held, Item, Known, Window};
 use crate::format::Decoder;
 use crate::source::Findings;
-use schedlab_base::{Error, Event, Nanos, Payload, Result, Sink, Tid};
+use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
 use std::collections::BTreeMap;
 
 /// Kinds of records. Those from 64 on are perf's own, not the kernel's.
@@ -34,6 +34,8 @@ pub(super) mod kind {
 const MISC_COMM_EXEC: u16 = 1 << 13;
 /// No machine runs more tasks than this (PID_MAX_LIMIT).
 const INVENTORY_MAX: usize = 1 << 22;
+/// What the numbers of a record that is held back count for, in bytes.
+const NUMBERS: usize = 12;
 /// No kernel is built for this many CPUs; a CPU number from here on means damage.
 const CPU_END: u32 = 1 << 16;
 
@@ -160,15 +162,18 @@ impl Session {
     }
 
     /// Takes the samples that these bytes begin with, as nearly all records are, up to any other record or until some
-    /// records must be passed on; `packed` if they were compressed. Returns their size, and whether any is held back.
-    pub(super) fn samples(&mut self, bytes: &[u8], mut place: Place, packed: bool) -> (usize, bool) {
-        let (mut rest, mut held) = (bytes, false);
-        while !self.is_full()
+    /// records must be passed on; `packed` if they were compressed. Returns their size, and how many are held back.
+    pub(super) fn samples(&mut self, bytes: &[u8], mut place: Place, packed: bool) -> (usize, u32) {
+        let (mut rest, mut held) = (bytes, 0);
+        let mut goes_on = !self.is_full() && !matches!(self.ids, Ids::Open(_));
+        while goes_on
             && let Some(record) = Record::first_of(rest)
             && record.kind == kind::SAMPLE
-            && !matches!(self.ids, Ids::Open(_))
         {
-            held |= self.sample(record.body, place, packed);
+            if self.sample(record.body, place, packed) {
+                held += 1;
+                goes_on = !self.is_full();
+            }
             rest = &rest[record.size()..];
             place.at += record.size() as u32;
         }
@@ -215,39 +220,51 @@ impl Session {
         out: &mut Output,
     ) -> Result<()> {
         let mut window = std::mem::take(&mut self.window);
-        let passed = window.hand_on(due, |held| {
+        let (count, mut bytes) = (window.sort(due), 0);
+        for held in window.first(count) {
             let blocks = packed.as_deref_mut().filter(|_| held.known().packed).unwrap_or(plain);
-            let record = Record::first_of(blocks.from(held.place())?);
-            let Some(item) = record.and_then(|record| self.item(record, held)) else {
-                self.findings.malformed += 1;
-                return Ok(0);
+            let passed = match Record::first_of(blocks.take(held.place())?) {
+                Some(record) if record.kind == kind::SAMPLE => self.pass_sample(record.body, held, out),
+                Some(record) => self.pass_item(record, held, out),
+                None => None,
             };
-            out.item(&mut self.decoder, held.time, item);
-            Ok(item.size())
-        });
-        plain.retain(window.blocks(false));
+            match passed {
+                Some(size) => bytes += size,
+                None => self.findings.malformed += 1,
+            }
+        }
+        window.forget(count, bytes);
+        plain.forget();
         if let Some(packed) = packed {
-            packed.retain(window.blocks(true));
+            packed.forget();
         }
         self.window = window;
         self.mark_late(out);
-        passed
+        Ok(())
     }
 
-    /// What a record that was held back is; `None` if the file has changed meanwhile.
+    /// Passes on a sample that was held back, and returns for how many bytes it counted; `None` if the file has changed
+    /// meanwhile.
     #[inline(always)]
-    fn item<'a>(&self, record: Record<'a>, held: &Held) -> Option<Item<'a>> {
+    fn pass_sample(&mut self, body: &[u8], held: &Held, out: &mut Output) -> Option<usize> {
         let known = held.known();
-        match record.kind {
-            kind::SAMPLE => match self.samples.get(known.event)?.read(record.body)?.1 {
-                Item::Raw { cpu, tid, raw, .. } if known.foreign => Some(Item::Raw { cpu, tgid: 0, tid, raw }),
-                item => Some(item),
-            },
-            kind::COMM => Some(self.name(record)?.1),
-            kind::FORK => Some(self.child(record.body)?.1),
-            kind::LOST => Some(self.loss(record.body).1),
-            _ => None,
-        }
+        let sample = self.samples.get(known.event)?.read(body)?;
+        let tgid = if known.foreign { 0 } else { sample.tgid };
+        out.sample(&mut self.decoder, Sample { time: held.time, tgid, ..sample });
+        Some(NUMBERS + sample.raw.len())
+    }
+
+    /// The same for another record.
+    #[cold]
+    fn pass_item(&mut self, record: Record, held: &Held, out: &mut Output) -> Option<usize> {
+        let item = match record.kind {
+            kind::COMM => self.name(record)?.1,
+            kind::FORK => self.child(record.body)?.1,
+            kind::LOST => self.loss(record.body).1,
+            _ => return None,
+        };
+        out.item(&mut self.decoder, held.time, item);
+        Some(NUMBERS + item.size())
     }
 
     /// Passes on everything that is still held back.
@@ -280,14 +297,13 @@ impl Session {
         if let Samples::Other = samples {
             return self.pass_over(self.attrs[index].tracepoint());
         }
-        let Some((time, item)) = samples.read(body) else { return self.malformed() };
-        let Item::Raw { raw, .. } = item else { return false };
+        let Some(Sample { time, cpu, raw, .. }) = samples.read(body) else { return self.malformed() };
         let id = raw.first_chunk().map_or(0, |id| u64::from(u16::from_le_bytes(*id)));
         if !self.decoder.knows(id) {
             return self.pass_over(Some(id));
         }
         let known = Known { event: index, packed, foreign: matches!(self.ids, Ids::Different) };
-        self.hold(time, &item, place, known)
+        self.hold(time, cpu, raw.len(), place, known)
     }
 
     #[cold]
@@ -300,7 +316,7 @@ impl Session {
     #[cold]
     fn compare_ids(&mut self, body: &[u8], out: &mut Output) {
         let sample = self.event_of(body).and_then(|index| self.samples[index].read(body));
-        let Some((_, Item::Raw { tid, raw, .. })) = sample else { return };
+        let Some(Sample { tid, raw, .. }) = sample else { return };
         let Some(current) = self.decoder.current(raw).filter(|current| *current > 0 && tid > 0) else { return };
         self.settle_ids(if current == tid { Ids::Same } else { Ids::Different }, out);
     }
@@ -346,8 +362,8 @@ impl Session {
                 }
                 false
             }
-            (_, u64::MAX) => self.hold(0, &item, place, known),
-            _ => self.hold(time, &item, place, known),
+            (_, u64::MAX) => self.hold_item(0, &item, place, known),
+            _ => self.hold_item(time, &item, place, known),
         }
     }
 
@@ -362,7 +378,7 @@ impl Session {
     fn fork(&mut self, body: &[u8], place: Place, known: Known) -> bool {
         let Some((time, item)) = self.child(body) else { return self.malformed() };
         let counts = time != 0 && time != u64::MAX && !matches!(self.ids, Ids::Different);
-        counts && self.hold(time, &item, place, known)
+        counts && self.hold_item(time, &item, place, known)
     }
 
     /// How many records were lost, and when; at time 0 if that is unknown.
@@ -377,15 +393,20 @@ impl Session {
             self.findings.lost = self.findings.lost.saturating_add(count);
         }
         let time = if time == 0 { self.window.newest() } else { time };
-        self.hold(time, &item, place, known)
+        self.hold_item(time, &item, place, known)
     }
 
+    fn hold_item(&mut self, time: Nanos, item: &Item, place: Place, known: Known) -> bool {
+        self.hold(time, item.cpu(), item.size(), place, known)
+    }
+
+    /// Holds a record of this CPU back, so many bytes of which count besides its numbers.
     #[inline(always)]
-    fn hold(&mut self, time: Nanos, item: &Item, place: Place, known: Known) -> bool {
-        if item.cpu() >= CPU_END {
+    fn hold(&mut self, time: Nanos, cpu: CpuId, size: usize, place: Place, known: Known) -> bool {
+        if cpu >= CPU_END {
             return self.malformed();
         }
-        let held = self.window.push(time, place, known, item.size());
+        let held = self.window.push(time, place, known, NUMBERS + size);
         if !held {
             self.findings.late += 1;
             self.late_unmarked += 1;

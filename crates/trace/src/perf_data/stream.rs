@@ -61,8 +61,6 @@ pub(super) struct Stream {
     pub(super) blocks: Blocks,
     start: usize,
     end: usize,
-    /// Whether a record of the current block is held back.
-    held: bool,
     /// The position of `start` in the file.
     offset: u64,
 }
@@ -70,7 +68,7 @@ pub(super) struct Stream {
 impl Stream {
     /// Creates a stream that starts at `offset` in its input and has `size` bytes, or goes on to the end.
     pub(super) fn new(input: Box<dyn Read + Send>, offset: u64, size: Option<u64>) -> Self {
-        Self { input, left: size, blocks: Blocks::new(), start: 0, end: 0, held: false, offset }
+        Self { input, left: size, blocks: Blocks::new(), start: 0, end: 0, offset }
     }
 
     /// The same of a file, which stands at `offset`, and was recorded on so many CPUs.
@@ -86,12 +84,6 @@ impl Stream {
     /// The position of the next record in the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
-    }
-
-    /// The last record is held back: its block is kept.
-    #[inline]
-    pub(super) fn hold(&mut self) {
-        self.held = true;
     }
 
     /// What was read and is still to come, and where it is.
@@ -198,8 +190,7 @@ impl Stream {
 
     /// Moves what is still to come to the front of the block, or of a new one if records of this one are held.
     fn turn(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        self.blocks.turn(self.start..self.end, self.offset - self.start as u64, held);
+        self.blocks.turn(self.start..self.end, self.offset - self.start as u64);
         (self.start, self.end) = (0, self.end - self.start);
     }
 

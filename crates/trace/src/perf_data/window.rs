@@ -5,7 +5,7 @@
 //! such marks, or in an enormous round, part of the window is passed on when the window is full.
 
 use super::blocks::Place;
-use schedlab_base::{CpuId, Nanos, Result, Tid};
+use schedlab_base::{CpuId, Nanos, Tid};
 
 /// The most bytes of records held back.
 const BYTES_MAX: usize = 256 << 20;
@@ -15,11 +15,9 @@ const ITEMS_MAX: usize = 4 << 20;
 /// between those of what they interrupt.
 const NEAR: usize = 8;
 
-/// What is held back until its turn.
+/// What is held back until its turn, besides samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item<'a> {
-    /// A tracepoint's record, the CPU that wrote it, and the process and thread that ran there.
-    Raw { cpu: CpuId, tgid: Tid, tid: Tid, raw: &'a [u8] },
     /// A task's name, and whether it comes from exec.
     Comm { cpu: CpuId, tgid: Tid, tid: Tid, exec: bool, name: &'a [u8] },
     /// A new task.
@@ -30,23 +28,19 @@ pub(super) enum Item<'a> {
 
 impl Item<'_> {
     /// The CPU that it was recorded on.
-    #[inline(always)]
     pub(super) fn cpu(&self) -> CpuId {
         match *self {
-            Self::Raw { cpu, .. } | Self::Comm { cpu, .. } | Self::Fork { cpu, .. } | Self::Lost { cpu, .. } => cpu,
+            Self::Comm { cpu, .. } | Self::Fork { cpu, .. } | Self::Lost { cpu, .. } => cpu,
         }
     }
 
-    /// How many bytes it counts for.
-    #[inline(always)]
+    /// How many bytes of it count.
     pub(super) fn size(&self) -> usize {
-        const NUMBERS: usize = 12;
-        NUMBERS
-            + match self {
-                Self::Raw { raw: tail, .. } | Self::Comm { name: tail, .. } => tail.len(),
-                Self::Fork { .. } => size_of::<Tid>(),
-                Self::Lost { .. } => size_of::<u64>(),
-            }
+        match self {
+            Self::Comm { name, .. } => name.len(),
+            Self::Fork { .. } => size_of::<Tid>(),
+            Self::Lost { .. } => size_of::<u64>(),
+        }
     }
 }
 
@@ -98,6 +92,8 @@ impl Held {
 #[derive(Default)]
 pub(super) struct Window {
     entries: Vec<Held>,
+    /// So many of the first ones, which were there when some were passed on last, are in order.
+    sorted: usize,
     /// What the items count for.
     bytes: usize,
     /// The newest time seen, and what it was at the end of the last round.
@@ -116,6 +112,13 @@ pub(super) enum Due {
     Half,
     /// The file has ended: everything.
     All,
+}
+
+/// How many records are passed on: of those that were there when some were passed on last, and of those since.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count {
+    early: usize,
+    late: usize,
 }
 
 impl Window {
@@ -142,51 +145,74 @@ impl Window {
         self.newest
     }
 
-    /// Sorts the records, passes on the first ones, and keeps the rest. `take` returns what a record counted for.
-    ///
-    /// # Errors
-    /// The first of `take`.
-    pub(super) fn hand_on(&mut self, due: Due, mut take: impl FnMut(&Held) -> Result<usize>) -> Result<()> {
+    /// Puts the records in order, and finds those that are passed on now.
+    pub(super) fn sort(&mut self, due: Due) -> Count {
+        if due == Due::Half {
+            self.sorted = 0;
+        }
+        let (early, late) = self.entries.split_at_mut(self.sorted);
         // Each CPU's records are nearly in order, so this merges runs. Equal times keep the order of the file.
-        settle_near(&mut self.entries);
-        self.entries.sort_by_key(|e| e.time);
-        let count = match due {
+        settle_near(late);
+        late.sort_by_key(|e| e.time);
+        match due {
             Due::Round => {
                 let limit = std::mem::replace(&mut self.settled, self.newest);
-                self.entries.partition_point(|e| e.time <= limit)
+                let until = |entries: &[Held]| entries.partition_point(|e| e.time <= limit);
+                Count { early: until(early), late: until(late) }
             }
-            Due::Half => self.entries.len().div_ceil(2),
-            Due::All => self.entries.len(),
-        };
-        for entry in &self.entries[..count] {
-            self.bytes = self.bytes.saturating_sub(take(entry)?);
+            Due::Half => Count { early: 0, late: late.len().div_ceil(2) },
+            Due::All => Count { early: early.len(), late: late.len() },
         }
-        if let Some(last) = self.entries[..count].last() {
-            self.done = last.time;
-        }
-        self.entries.drain(..count);
-        if self.entries.is_empty() {
-            self.bytes = 0;
-        }
-        Ok(())
     }
 
-    /// The blocks of what was compressed, or of what was not, that hold records.
-    pub(super) fn blocks(&self, packed: bool) -> impl Iterator<Item = u32> {
-        self.entries.iter().filter(move |entry| entry.known().packed == packed).map(|entry| entry.block)
+    /// The first records in order, so many of them.
+    pub(super) fn first(&self, count: Count) -> impl Iterator<Item = &Held> {
+        let (early, late) = self.entries.split_at(self.sorted);
+        merged(&early[..count.early], &late[..count.late])
     }
+
+    /// Forgets the first records, which have been passed on and counted for so many bytes.
+    pub(super) fn forget(&mut self, Count { early, late }: Count, bytes: usize) {
+        let (passed, rest) = self.entries.split_at(self.sorted);
+        let last = passed[..early].last().into_iter().chain(rest[..late].last()).map(|last| last.time).max();
+        self.done = last.unwrap_or(self.done);
+        self.entries.drain(self.sorted..self.sorted + late);
+        self.entries.drain(..early);
+        self.sorted = if early == self.sorted { self.entries.len() } else { self.sorted - early };
+        self.bytes = if self.entries.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
+    }
+}
+
+/// Both in order of time; of equal times the early one first.
+fn merged<'a>(mut early: &'a [Held], mut late: &'a [Held]) -> impl Iterator<Item = &'a Held> {
+    std::iter::from_fn(move || {
+        let next = late.first().filter(|late| early.first().is_none_or(|early| late.time < early.time));
+        if next.is_some() {
+            late = &late[1..];
+            return next;
+        }
+        let (next, rest) = early.split_first()?;
+        early = rest;
+        Some(next)
+    })
 }
 
 /// Moves entries that are a few places too late. Then those of a CPU are one run, which the sort merges with others.
 fn settle_near(entries: &mut [Held]) {
     for at in 1..entries.len() {
-        let time = entries[at].time;
-        if time < entries[at - 1].time {
-            let first = at.saturating_sub(NEAR);
-            if let Some(place) = entries[first..at].iter().rposition(|entry| entry.time <= time) {
-                entries[first + place + 1..=at].rotate_right(1);
-            }
+        if entries[at].time < entries[at - 1].time {
+            settle(&mut entries[at.saturating_sub(NEAR)..=at]);
         }
+    }
+}
+
+/// Moves the last of these to its place, if that is among them.
+#[cold]
+fn settle(entries: &mut [Held]) {
+    if let Some((last, others)) = entries.split_last()
+        && let Some(place) = others.iter().rposition(|entry| entry.time <= last.time)
+    {
+        entries[place + 1..].rotate_right(1);
     }
 }
 
@@ -199,12 +225,13 @@ mod tests {
     }
 
     fn hand_on(window: &mut Window, due: Due, out: &mut Vec<(Nanos, usize)>) {
-        let take = |held: &Held| {
+        let count = window.sort(due);
+        let before = out.len();
+        out.extend(window.first(count).map(|held| {
             let Place { block, at } = held.place();
-            out.push((held.time, (block << 10 | at) as usize));
-            Ok(20)
-        };
-        window.hand_on(due, take).unwrap();
+            (held.time, (block << 10 | at) as usize)
+        }));
+        window.forget(count, 20 * (out.len() - before));
     }
 
     #[test]
@@ -242,6 +269,24 @@ mod tests {
                 }
             }
             hand_on(&mut window, Due::Round, &mut out);
+        }
+        hand_on(&mut window, Due::All, &mut out);
+        all.sort_by_key(|(time, ..)| *time);
+        assert_eq!(out, all);
+    }
+
+    #[test]
+    fn halves_and_rounds_pass_on_one_order() {
+        let mut rng = schedlab_base::Rng::new(6);
+        let (mut window, mut all, mut out) = (Window::default(), Vec::new(), Vec::new());
+        for round in 0..100u64 {
+            for at in 0..100 {
+                let time = (1_000 + 400 * round + 4 * at - rng.below(100)) / 8 * 8;
+                assert!(push(&mut window, time, all.len()));
+                all.push((time, all.len()));
+            }
+            hand_on(&mut window, if rng.below(3) == 0 { Due::Half } else { Due::Round }, &mut out);
+            assert_eq!(window.bytes, 20 * (all.len() - out.len()));
         }
         hand_on(&mut window, Due::All, &mut out);
         all.sort_by_key(|(time, ..)| *time);
