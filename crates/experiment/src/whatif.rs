@@ -198,8 +198,8 @@ struct Table<'a> {
     question: &'a Question<'a>,
     /// The rows that count.
     rows: Vec<usize>,
-    /// As recorded, by row.
-    recorded: Option<Vec<Compared>>,
+    /// As recorded, by row; nothing for rows of tasks that were added to the model.
+    recorded: Option<Vec<Option<Compared>>>,
     /// Simulated as recorded, by row and seed.
     baseline: Vec<Vec<Compared>>,
     baseline_ends: Vec<f64>,
@@ -218,8 +218,8 @@ fn ends(runs: &[Simulated]) -> Vec<f64> {
 impl<'a> Table<'a> {
     fn new(question: &'a Question<'a>, runs: &[Simulated]) -> Self {
         let baseline = by_row(question.roster.rows.len(), runs);
-        let recorded =
-            question.recording.as_ref().map(|own| own.rows.iter().map(|team| Compared::of(&team.sums)).collect());
+        let row = |team: &TeamStats| (team.tasks > 0).then(|| Compared::of(&team.sums));
+        let recorded = question.recording.as_ref().map(|own| own.rows.iter().map(row).collect());
         let mut table = Self {
             question,
             rows: Vec::new(),
@@ -235,7 +235,11 @@ impl<'a> Table<'a> {
 
     /// A row as it was recorded, or else as it was simulated first.
     fn reference(&self, row: usize) -> &Compared {
-        self.recorded.as_ref().map_or(&self.baseline[row][0], |recorded| &recorded[row])
+        self.recorded(row).unwrap_or(&self.baseline[row][0])
+    }
+
+    fn recorded(&self, row: usize) -> Option<&Compared> {
+        self.recorded.as_ref()?[row].as_ref()
     }
 
     fn counts(&self, row: usize) -> bool {
@@ -272,7 +276,7 @@ impl<'a> Table<'a> {
     fn cell(&self, row: usize, figure: usize, asked: &[Compared]) -> Cell {
         let values = |runs: &[Compared]| runs.iter().map(|own| own.values()[figure]).collect::<Vec<_>>();
         Cell {
-            recorded: self.recorded.as_ref().map(|recorded| recorded[row].values()[figure]),
+            recorded: self.recorded(row).map(|recorded| recorded.values()[figure]),
             baseline: values(&self.baseline[row]),
             asked: values(asked),
             floor: self.reference(row).floors()[figure],

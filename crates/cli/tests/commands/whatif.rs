@@ -106,6 +106,27 @@ fn a_written_load_has_the_figures_of_its_simulation() {
 }
 
 #[test]
+fn a_task_that_was_added_to_a_model_has_a_row() {
+    let folder = simulated("linux-6.12");
+    let folder = folder.path();
+    ok(folder, &["model", "t.arrows", "-o", "model.json"]);
+    let text = std::fs::read_to_string(folder.join("model.json")).expect("a model");
+    let mut model: Value = serde_json::from_str(&text).expect("JSON");
+    model["tasks"]["extra"] = serde_json::json!({ "instance": 2, "run": 100000 });
+    std::fs::write(folder.join("model.json"), model.to_string()).expect("written");
+    for recording in [&[][..], &["--recording", "t.arrows"]] {
+        let ask = ["whatif", "model.json", "--kernel", "linux-2.6.11", "--seeds", "1"];
+        let answer = json(folder, &[&ask[..], recording].concat());
+        let rows = answer["whatif"]["variants"][0]["rows"].as_array().expect("rows").clone();
+        for name in ["extra-0", "extra-1"] {
+            let row = rows.iter().find(|row| row["label"] == name).unwrap_or_else(|| panic!("{name} has no row"));
+            let wait = &row["figures"]["wait_us"];
+            assert!(wait["recorded"].is_null() && number(&wait["baseline"]) > 0.0, "{row}");
+        }
+    }
+}
+
+#[test]
 fn what_was_recorded_changes_nothing() {
     let folder = simulated("linux-6.1");
     let args = ["whatif", "t.arrows", "--seeds", "2", "--kernel", "recorded", "--variant", "up:machine=up"];
