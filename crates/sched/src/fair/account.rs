@@ -10,7 +10,7 @@ impl<D: Discipline> Fair<D> {
     /// The virtual time of `delta` ns for an entity.
     #[inline]
     pub(super) fn virtual_time(&self, e: EntityId, delta: Nanos) -> Nanos {
-        self.rqs.entities[e as usize].load.virtual_time(delta, self.d.arithmetic())
+        self.rqs.entities[e as usize].load.get().virtual_time(delta, self.d.arithmetic())
     }
 
     /// Charges a queue's running entity for the time up to `now`. Returns that time and whether the entity's turn ends;
@@ -58,7 +58,7 @@ impl<D: Discipline> Fair<D> {
         entity.on_rq = true;
         let queue = &mut self.rqs.queues[q as usize];
         let old = queue.load.weight;
-        queue.load.add(&entity.load);
+        queue.load.add(entity.load);
         queue.nr_queued += 1;
         queue.nr_idle += u32::from(entity.idle);
         if e >= self.rqs.first_task {
@@ -76,7 +76,7 @@ impl<D: Discipline> Fair<D> {
         entity.on_rq = false;
         let queue = &mut self.rqs.queues[q as usize];
         let old = queue.load.weight;
-        queue.load.sub(&entity.load);
+        queue.load.sub(entity.load);
         queue.nr_queued -= 1;
         queue.nr_idle -= u32::from(entity.idle);
         if e >= self.rqs.first_task {
@@ -90,13 +90,13 @@ impl<D: Discipline> Fair<D> {
     /// Changes the weight of an entity, and of its queue if it is queued.
     pub(super) fn set_load(&mut self, e: EntityId, load: Load, now: Nanos) {
         let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
-        self.rqs.entities[e as usize].load = load;
-        self.pelt.reweight(&self.rqs, q, e, load.weight as f64 - old.weight as f64, now);
+        self.rqs.entities[e as usize].load = load.into();
+        self.pelt.reweight(&self.rqs, q, e, load.weight as f64 - old.weight() as f64, now);
         if on_rq {
             let queue = &mut self.rqs.queues[q as usize];
             let sum = queue.load.weight;
-            queue.load.sub(&old);
-            queue.load.add(&load);
+            queue.load.sub(old);
+            queue.load.add(load.into());
             self.rqs.load_changed(q, sum);
             self.pelt.note_cpu_load(&self.rqs, q, now);
         }

@@ -89,7 +89,7 @@ impl<D: Discipline> Queues for Fair<D> {
     }
 
     fn weight(&self, p: TaskId) -> u64 {
-        self.rqs.entities[self.rqs.entity(p) as usize].load.weight
+        self.rqs.entities[self.rqs.entity(p) as usize].load.weight()
     }
 
     fn queue_load(&self, p: TaskId) -> u64 {

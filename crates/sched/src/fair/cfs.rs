@@ -96,7 +96,7 @@ impl Discipline for Cfs {
 
     fn numbers(f: &Fair<Self>, _q: QueueId, e: EntityId) -> [(&'static str, i64); 2] {
         let entity = &f.rqs.entities[e as usize];
-        [("vruntime_ns", entity.vruntime as i64), ("weight", entity.load.weight as i64)]
+        [("vruntime_ns", entity.vruntime as i64), ("weight", entity.load.weight() as i64)]
     }
 
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
@@ -175,7 +175,7 @@ impl Discipline for Cfs {
     }
 
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes) {
-        f.rqs.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
+        f.rqs.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight).into();
     }
 
     fn fork(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, parent: Option<(EntityId, CpuId)>, fair: bool) {
@@ -201,7 +201,7 @@ impl Discipline for Cfs {
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
         let entity = &mut f.rqs.entities[e as usize];
-        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, f.d.rules.arithmetic));
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.get().virtual_time(delta, f.d.rules.arithmetic));
         f.update_min_vruntime(q);
         false
     }
@@ -322,11 +322,11 @@ impl Discipline for Cfs {
         let more = ticks.count - 1;
         let entity = &mut f.rqs.entities[e as usize];
         let first = ticks.first.saturating_sub(entity.exec_start);
-        let step = entity.load.virtual_time(ticks.period, arithmetic);
+        let step = entity.load.get().virtual_time(ticks.period, arithmetic);
         let ran = first + more * ticks.period;
         entity.exec_start += ran;
         entity.sum_exec += ran;
-        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(first, arithmetic) + more * step);
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.get().virtual_time(first, arithmetic) + more * step);
         f.update_min_vruntime(q);
     }
 
@@ -343,7 +343,7 @@ impl Discipline for Cfs {
             let ahead = f.ahead(e, first);
             let now = ahead < 0 && f.d.rules.behind_is_far_ahead;
             let behind = if now { 0 } else { ideal as i64 - ahead };
-            let real = entity.load.real_time_at_least(behind.max(0) as Nanos);
+            let real = entity.load.get().real_time_at_least(behind.max(0) as Nanos);
             let min = f.d.tunables.min_granularity.saturating_sub(ran);
             at = at.min(entity.exec_start.saturating_add(real.max(min)));
         }

@@ -175,14 +175,14 @@ impl Discipline for Eevdf {
         let slice = if custom { a.runtime.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()) } else { f.d.base_slice };
         f.d.customs |= custom;
         let entity = &mut f.rqs.entities[e as usize];
-        if entity.load != load {
+        if entity.load.get() != load {
             // The lag is kept in terms of weight (reweight_entity).
-            entity.vlag = entity.vlag.wrapping_mul(entity.load.weight as i64) / load.weight as i64;
+            entity.vlag = entity.vlag.wrapping_mul(entity.load.weight() as i64) / load.weight as i64;
             if entity.rel_deadline && f.d.features.reweight_places {
-                let left = (entity.deadline as i64).wrapping_mul(entity.load.weight as i64);
+                let left = (entity.deadline as i64).wrapping_mul(entity.load.weight() as i64);
                 entity.deadline = (left / load.weight as i64) as u64;
             }
-            entity.load = load;
+            entity.load = load.into();
         }
         // The slice of an idle task is not touched (`fair_policy()` in `__setscheduler_params`).
         if a.policy != Policy::Idle || entity.slice == 0 {
@@ -195,7 +195,7 @@ impl Discipline for Eevdf {
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
         let entity = &mut f.rqs.entities[e as usize];
-        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, Arithmetic::Calc));
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.get().virtual_time(delta, Arithmetic::Calc));
         let consumed = f.update_deadline(q, e);
         let ended = f.rqs.queues[q as usize].nr_queued > 1 && (consumed || f.turn_is_open(q, e));
         if ended {
@@ -415,7 +415,7 @@ impl Discipline for Eevdf {
     fn turn_due(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> (Nanos, Nanos) {
         let at = f.turn_ends_at(e);
         // At other weights the time is but a lower bound, and a turn that may end at once may also go on.
-        let certain = at > 0 && f.rqs.entities[e as usize].load.weight == NICE_0;
+        let certain = at > 0 && f.rqs.entities[e as usize].load.weight() == NICE_0;
         (at, if certain { at } else { Nanos::MAX })
     }
 
@@ -441,7 +441,8 @@ impl Discipline for Eevdf {
         f.update_curr(cx, q);
         if f.d.features.yield_moves_deadline {
             let entity = &mut f.rqs.entities[e as usize];
-            entity.deadline = entity.deadline.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
+            entity.deadline =
+                entity.deadline.wrapping_add(entity.load.get().virtual_time(entity.slice, Arithmetic::Calc));
         } else if f.eligible(q, e) {
             let entity = &mut f.rqs.entities[e as usize];
             entity.vruntime = entity.deadline;

@@ -34,6 +34,37 @@ pub struct Load {
     inverse: u64,
 }
 
+/// The load of an entity. It is at most that of a group, and fits into half of what that of a queue takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnLoad {
+    weight: u32,
+    /// 0 if it does not fit, which is of the least weights: it is computed again.
+    inverse: u32,
+}
+
+impl From<Load> for OwnLoad {
+    fn from(load: Load) -> Self {
+        let weight = u32::try_from(load.weight).expect("no entity is as heavy");
+        Self { weight, inverse: u32::try_from(load.inverse).unwrap_or(0) }
+    }
+}
+
+impl OwnLoad {
+    /// The weight; 1024 corresponds to nice 0.
+    #[inline]
+    #[must_use]
+    pub fn weight(self) -> u64 {
+        self.weight.into()
+    }
+
+    /// As the load of a queue.
+    #[inline]
+    #[must_use]
+    pub fn get(self) -> Load {
+        Load { weight: self.weight.into(), inverse: self.inverse.into() }
+    }
+}
+
 /// The fixed-point arithmetic of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
@@ -75,15 +106,15 @@ impl Load {
 
     /// Adds the load of an entity.
     #[inline]
-    pub fn add(&mut self, other: &Self) {
-        self.weight += other.weight;
+    pub fn add(&mut self, own: OwnLoad) {
+        self.weight += own.weight();
         self.inverse = 0;
     }
 
     /// Subtracts the load of an entity.
     #[inline]
-    pub fn sub(&mut self, other: &Self) {
-        self.weight -= other.weight;
+    pub fn sub(&mut self, own: OwnLoad) {
+        self.weight -= own.weight();
         self.inverse = 0;
     }
 
@@ -189,8 +220,8 @@ mod tests {
                 let ours = load.virtual_time(1_000_000, arithmetic) as f64;
                 assert!((ours - exact).abs() <= 1.0 + exact * 1e-4, "nice {n}: {ours} {exact}");
                 let mut sum = Load::default();
-                sum.add(&load);
-                sum.add(&nice(0));
+                sum.add(load.into());
+                sum.add(nice(0).into());
                 let ours = sum.scale(20_000_000, load.weight, arithmetic) as f64;
                 let exact = 2e7 * load.weight as f64 / sum.weight as f64;
                 assert!((ours - exact).abs() <= 2.0 + exact * 1e-3, "nice {n}: {ours} {exact}");

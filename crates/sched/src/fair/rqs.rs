@@ -84,7 +84,7 @@ impl Runqueues {
             let queue = group.parent.map_or(cpu, |parent| self.cpus + parent * self.cpus + cpu);
             let load = Load::with_weight(group.shares, arithmetic);
             let idle = group.idle;
-            self.entities[e as usize] = Entity { queue, depth, load, idle, ..Entity::default() };
+            self.entities[e as usize] = Entity { queue, depth, load: load.into(), idle, ..Entity::default() };
             let own = &mut self.queues[(e + self.cpus) as usize];
             (own.idle, own.limited) = (idle, group.pool.is_some());
             self.begin_shares(e);
@@ -202,7 +202,7 @@ impl Runqueues {
     /// How PELT counts an entity on a queue: whether it is a task, its CPU, and its weight.
     #[inline]
     pub fn counted(&self, q: QueueId, e: EntityId) -> (bool, CpuId, f64) {
-        (e >= self.first_task, self.cpu_of(q), self.entities[e as usize].load.weight as f64)
+        (e >= self.first_task, self.cpu_of(q), self.entities[e as usize].load.weight() as f64)
     }
 
     /// The number of runnable tasks of all classes on a CPU, including the running one (`rq->nr_running`).
@@ -278,6 +278,6 @@ impl Runqueues {
     /// The load that a task contributes to its CPU's root by its weight (`task_h_load`, until 3.10).
     pub fn root_load(&self, p: TaskId) -> u64 {
         let Entity { queue: q, load, .. } = self.entities[self.entity(p) as usize];
-        load.weight * self.root_load_of(q) / (self.queues[q as usize].load.weight + 1)
+        load.weight() * self.root_load_of(q) / (self.queues[q as usize].load.weight + 1)
     }
 }

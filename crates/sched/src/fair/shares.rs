@@ -82,7 +82,7 @@ impl Runqueues {
 
     /// Notes the weight with which a group's entity begins.
     pub(super) fn begin_shares(&mut self, e: EntityId) {
-        self.spread.exact[e as usize] = self.entities[e as usize].load.weight << self.finer();
+        self.spread.exact[e as usize] = self.entities[e as usize].load.weight() << self.finer();
     }
 
     /// The weight that the entity of a group on one CPU should have, in that resolution.
@@ -170,7 +170,7 @@ impl Runqueues {
         let above = self.entities[group as usize].queue;
         let part = match self.rules.shares {
             Shares::Sampled { .. } => self.sample(q).shares,
-            _ => self.entities[group as usize].load.weight,
+            _ => self.entities[group as usize].load.weight(),
         };
         self.root_load_of(above) * part / (self.queues[above as usize].load.weight + 1)
     }
@@ -236,7 +236,7 @@ impl<D: Discipline> Fair<D> {
             let e = g * self.rqs.cpus + cpu;
             let weight = self.rqs.queues[(first + cpu) as usize].load.weight;
             let due = (shares * weigh(self, cpu) / sum).clamp(LEAST, 1 << 18);
-            if due.abs_diff(self.rqs.entities[e as usize].load.weight) > threshold {
+            if due.abs_diff(self.rqs.entities[e as usize].load.weight()) > threshold {
                 let sample = if weight == 0 { Sample::default() } else { Sample { shares: due, weight } };
                 self.rqs.spread.samples[e as usize] = sample;
                 crate::classes::sync(self, cx, cpu);

@@ -57,7 +57,7 @@ impl<D: Discipline> Fair<D> {
         let is_task = e >= self.rqs.first_task;
         let mut map = vec![
             (if is_task { "task" } else { "group" }, self.show_name(e)),
-            ("weight", entity.load.weight.into()),
+            ("weight", entity.load.weight().into()),
             ("vruntime_ns", (entity.vruntime as i64).into()),
             ("cpu_time_ns", entity.sum_exec.into()),
             ("idle", entity.idle.into()),

@@ -51,11 +51,11 @@ impl Fair<Cfs> {
             let entity = &self.rqs.entities[x as usize];
             let queue = &mut self.rqs.queues[entity.queue as usize];
             slice = if entity.on_rq {
-                queue.load.scale(slice, entity.load.weight, arithmetic)
+                queue.load.scale(slice, entity.load.weight(), arithmetic)
             } else {
                 let mut load = queue.load;
-                load.add(&entity.load);
-                load.scale(slice, entity.load.weight, arithmetic)
+                load.add(entity.load);
+                load.scale(slice, entity.load.weight(), arithmetic)
             };
             // 2.6.24 only considers one level.
             at = if arithmetic == Arithmetic::Divide { None } else { self.rqs.parent(x) };
@@ -92,7 +92,7 @@ impl Fair<Cfs> {
         let (mut others, mut load) = (queue.nr_queued, queue.load);
         if entity.on_rq {
             others -= 1;
-            load.sub(&entity.load);
+            load.sub(entity.load);
         }
         if others == 0 {
             return min;
@@ -130,7 +130,7 @@ impl Fair<Cfs> {
         }
         let queue = &self.rqs.queues[q as usize];
         let mut load = queue.load;
-        load.add(&self.rqs.entities[e as usize].load);
+        load.add(self.rqs.entities[e as usize].load);
         load.scale(self.d.period(queue.nr_queued + 1), NICE_0, Arithmetic::Divide)
     }
 

@@ -17,7 +17,7 @@ impl Fair<Eevdf> {
     /// The weight of an entity.
     #[inline]
     pub(super) fn weight(&self, e: EntityId) -> i64 {
-        self.rqs.entities[e as usize].load.weight as i64
+        self.rqs.entities[e as usize].load.weight() as i64
     }
 
     /// The sums of `(vruntime - min_vruntime) * weight` and of `weight`, over the tree and the running entity.
@@ -107,7 +107,7 @@ impl Fair<Eevdf> {
         if !entity.custom_slice {
             entity.slice = base;
         }
-        entity.deadline = entity.vruntime.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
+        entity.deadline = entity.vruntime.wrapping_add(entity.load.get().virtual_time(entity.slice, Arithmetic::Calc));
         self.average(q);
         true
     }

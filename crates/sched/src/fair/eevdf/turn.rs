@@ -130,7 +130,7 @@ impl Fair<Eevdf> {
         let shorter = self.d.features.protects_least_slice && before(entity.vprot, entity.deadline);
         let until = if shorter { entity.vprot } else { entity.deadline };
         let left = until.wrapping_sub(entity.vruntime) as i64;
-        entity.exec_start.saturating_add(entity.load.real_time_at_least(left.max(0) as Nanos))
+        entity.exec_start.saturating_add(entity.load.get().real_time_at_least(left.max(0) as Nanos))
     }
 
     /// Whether the woken `e`, with a shorter slice, overrides the running entity's protection (`do_preempt_short`).

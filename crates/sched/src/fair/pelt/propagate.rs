@@ -53,7 +53,7 @@ impl Pelt {
             of.runnable = Average::of(after, of.runnable.level(), now);
             let (attached, entity) = (of.attached, &rqs.entities[group as usize]);
             if attached {
-                self.shift(entity.queue, time, entity.load.weight as f64 * (after - before), 0.0);
+                self.shift(entity.queue, time, entity.load.weight() as f64 * (after - before), 0.0);
             }
             q = entity.queue;
         }
@@ -131,7 +131,7 @@ mod tests {
         let mut pelt = Pelt::new(release, [1024, 1024].into_iter(), 4, (0, 4 * MS));
         for (p, e) in TASKS.into_iter().enumerate() {
             rqs.grow(p as u32);
-            rqs.entities[e as usize].load = Load::with_weight(1024, Arithmetic::Calc);
+            rqs.entities[e as usize].load = Load::with_weight(1024, Arithmetic::Calc).into();
             pelt.init_entity(e, true, MS);
         }
         (rqs, pelt)
@@ -151,14 +151,14 @@ mod tests {
         rqs.set_queue(e, q);
         rqs.entities[e as usize].on_rq = true;
         let load = rqs.entities[e as usize].load;
-        rqs.queues[q as usize].load.add(&load);
+        rqs.queues[q as usize].load.add(load);
         pelt.enqueue(rqs, q, e, now);
     }
 
     fn leave(rqs: &mut Runqueues, pelt: &mut Pelt, q: QueueId, e: EntityId, now: Nanos) {
         rqs.entities[e as usize].on_rq = false;
         let load = rqs.entities[e as usize].load;
-        rqs.queues[q as usize].load.sub(&load);
+        rqs.queues[q as usize].load.sub(load);
         pelt.dequeue(rqs, q, e, now);
     }
 

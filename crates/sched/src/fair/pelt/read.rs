@@ -96,10 +96,10 @@ impl Pelt {
         }
         let part = |e: EntityId| {
             let runnable = &self.entities[e as usize].runnable;
-            rqs.entities[e as usize].load.weight as f64 * runnable.at(self.clock_of(rqs, e, now))
+            rqs.entities[e as usize].load.weight() as f64 * runnable.at(self.clock_of(rqs, e, now))
         };
         let mut e = rqs.entity(p);
-        let mut load = rqs.entities[e as usize].load.weight as f64 * runnable;
+        let mut load = rqs.entities[e as usize].load.weight() as f64 * runnable;
         while let Some(group) = rqs.parent(e) {
             load *= part(group) / (self.load_avg(rqs, group + rqs.cpus, now) + 1.0);
             e = group;

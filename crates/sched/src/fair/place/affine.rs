@@ -90,7 +90,7 @@ impl Select<'_> {
             let own = self.rqs.queues[q as usize].load.weight as i64 + here;
             let shares = of.shares as i64;
             let due = if sum > 0 && own < sum { own * shares / sum } else { shares };
-            here = due.max(2) - self.rqs.entities[group as usize].load.weight as i64;
+            here = due.max(2) - self.rqs.entities[group as usize].load.weight() as i64;
             all = 0;
             q = self.rqs.entities[group as usize].queue;
         }
@@ -108,11 +108,11 @@ impl Select<'_> {
         let mut load = self.biased_load(cx, ask.prev, index, false) as i64;
         let mut this_load = self.biased_load(cx, ask.here, index, true) as i64;
         if let Some(waker) = cx.curr(ask.here).filter(|waker| self.counts_as_sync(*waker, ask)) {
-            let weight = self.rqs.entities[self.rqs.entity(waker) as usize].load.weight as i64;
+            let weight = self.rqs.entities[self.rqs.entity(waker) as usize].load.weight() as i64;
             this_load += self.effective_load(cx, waker, ask.here, -weight, -weight);
             load += self.effective_load(cx, waker, ask.prev, 0, -weight);
         }
-        let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight as i64;
+        let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight() as i64;
         let capacity = |me: &Self, cpu: CpuId| me.capacity_of(cpu).0 as i64;
         let with = this_load + self.effective_load(cx, ask.p, ask.here, weight, weight);
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);

@@ -51,7 +51,7 @@ impl Select<'_> {
                 return true;
             }
             let each = self.load_per_task(cx, ask.here);
-            let weight_of = |p: TaskId| self.rqs.entities[self.rqs.entity(p) as usize].load.weight;
+            let weight_of = |p: TaskId| self.rqs.entities[self.rqs.entity(p) as usize].load.weight();
             let leaves = cx.curr(ask.here).filter(|_| ask.sync).map_or(0, weight_of);
             let (here, weight) = (here.saturating_sub(leaves), weight_of(ask.p));
             let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) as u64 <= each;
