@@ -7,7 +7,7 @@ use super::policy;
 use super::sequence::Token;
 use super::track::Track;
 use crate::{NO_SESSION, Policy, Props};
-use schedlab_base::{CpuId, CpuList, Meta, Nanos, TaskProperties};
+use schedlab_base::{CpuId, CpuList, Meta, Nanos, Policy as RealPolicy, TaskProperties};
 use schedlab_track::{Slot, row};
 use std::sync::Arc;
 
@@ -34,6 +34,28 @@ impl Identity {
             allowed: own.allowed.clone().or_else(|| parent.allowed.clone()),
         }
     }
+}
+
+/// How a task is scheduled that runs with this priority (`prio`), though something else was recorded last: its change was
+/// not seen. `None` if that fits.
+fn contradicted(known: &TaskProperties, prio: i16) -> Option<TaskProperties> {
+    let policy = known.policy?;
+    let changed = match (prio, policy) {
+        (..0, RealPolicy::Deadline) => return None,
+        (..0, _) => TaskProperties { policy: Some(RealPolicy::Deadline), ..TaskProperties::default() },
+        (0..100, _) => {
+            let policy = if policy == RealPolicy::Rr { policy } else { RealPolicy::Fifo };
+            let rt_priority = Some((99 - prio).max(1) as u8);
+            TaskProperties { policy: Some(policy), nice: None, rt_priority, slice_ns: None, ..known.clone() }
+        }
+        (_, RealPolicy::Fifo | RealPolicy::Rr | RealPolicy::Deadline) => {
+            let nice = Some((prio - 120).clamp(-20, 19) as i8);
+            TaskProperties { policy: Some(RealPolicy::Other), nice, rt_priority: None, ..TaskProperties::default() }
+        }
+        (_, _) => return None,
+    };
+    let same = (known.policy, known.rt_priority) == (changed.policy, changed.rt_priority);
+    (!same).then_some(changed)
 }
 
 /// Turns identities into properties of a workload.
@@ -185,6 +207,23 @@ pub(super) fn session(properties: &TaskProperties) -> u32 {
 }
 
 impl Track {
+    /// The task on a CPU has this priority. If that is not how it was recorded to be scheduled, it has been changed
+    /// since it was put there, before it last became another program if it did.
+    pub(super) fn has_prio(&mut self, slot: Slot, prio: i16) {
+        let Some(identity) = &row(&mut self.seats, slot).identity else { return };
+        let Some(changed) = contradicted(&identity.properties, prio) else { return };
+        let ix = self.index(Some(slot));
+        let Some(Place::Running { since, .. }) = self.tasks.get(ix as usize).map(|task| task.place) else { return };
+        self.identify(slot, since, |identity| identity.properties = changed);
+        let sequence = &mut self.tasks[ix as usize].sequence;
+        let burst = sequence.iter().rposition(|token| matches!(token, Token::Block { .. })).map_or(0, |at| at + 1);
+        if let Some(at) = sequence[burst..].iter().rposition(|token| *token == Token::Exec)
+            && matches!(sequence.last(), Some(Token::Set(_)))
+        {
+            sequence[burst + at + 1..].rotate_right(1);
+        }
+    }
+
     /// What a task is to the scheduler changes at a time; what it was before counts up to then.
     pub(super) fn identify(&mut self, slot: Slot, time: Nanos, change: impl FnOnce(&mut Identity)) {
         let seat = row(&mut self.seats, slot);

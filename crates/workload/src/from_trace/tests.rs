@@ -9,6 +9,7 @@ mod joins;
 mod locks;
 mod messages;
 mod outside;
+mod policies;
 mod stages;
 mod stuck;
 mod teams;

@@ -298,6 +298,7 @@ impl Observer for Track {
         self.seen_on(ix, cpu);
         self.start_run(ix, cpu, start.now);
         (self.tasks[ix as usize].prio, self.tasks[ix as usize].doubted) = (start.prio, start.unseen);
+        self.has_prio(task, start.prio);
         self.took_over(cpu, start.prio);
     }
 
@@ -319,6 +320,7 @@ impl Observer for Track {
             self.start_run(ix, cpu, since);
         }
         self.tasks[ix as usize].prio = stop.prio;
+        self.has_prio(task, stop.prio);
         self.charge(ix, cpu, stop.now);
         match stop.state {
             TaskState::Runnable => self.gives_up(ix, cpu, &stop),
