@@ -6,6 +6,7 @@
 mod align;
 mod bound;
 mod effect;
+mod known;
 mod run;
 mod text;
 
@@ -104,6 +105,9 @@ pub struct Row {
     pub tasks: [f64; 2],
     /// Each figure that has enough behind it.
     pub figures: BTreeMap<&'static str, Effect>,
+    /// The figures that a partial recording does not tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<&'static str>,
 }
 
 /// A figure of a row that changed beyond the scatter.
@@ -200,8 +204,8 @@ impl Question {
             return None;
         }
         let tasks = |runs: &[Run]| runs.iter().map(|run| run.tasks(key) as f64).sum::<f64>() / runs.len() as f64;
-        let mut figures = BTreeMap::new();
-        for (at, figure) in FIGURES.iter().enumerate() {
+        let (mut figures, unknown) = (BTreeMap::new(), self.unknown(key));
+        for (at, figure) in FIGURES.iter().enumerate().filter(|(_, figure)| !unknown.contains(&figure.key)) {
             if mean(&a).wakeups.min(mean(&b).wakeups) >= f64::from(figure.wakeups) {
                 figures.insert(figure.key, self.effect(key, at, (&a, &b)));
             }
@@ -212,7 +216,7 @@ impl Question {
                 Effect::new(DURATION.key, spans(&self.a), spans(&self.b), 0.0, self.intervals() == Intervals::Runs);
             figures.insert(DURATION.key, effect);
         }
-        Some(Row { name: key.label(), tasks: [tasks(&self.a), tasks(&self.b)], figures })
+        Some(Row { name: key.label(), tasks: [tasks(&self.a), tasks(&self.b)], figures, unknown })
     }
 
     fn effect(&self, key: &Key, at: usize, (a, b): (&[Compared], &[Compared])) -> Effect {
@@ -251,6 +255,7 @@ impl Question {
         if (a - b).abs() > OTHER_LENGTH * a.max(b) && self.per == Per::Run {
             remarks.push(format!("A lasts {a:.3} s and B {b:.3} s: --per second compares rates instead of sums"));
         }
+        self.remark_partial(remarks);
         for run in self.a.iter().chain(&self.b) {
             remarks.extend(run.remarks.iter().map(|remark| format!("{}: {remark}", run.file)));
         }

@@ -29,7 +29,7 @@ const ENDINGS: [&str; 2] = ["arrows", "data"];
   schedlab diff runs-6.1 runs-6.12 --by role
   schedlab diff --a old-*.arrows --b new-*.arrows --fail-if 'wait > +10%' --fail-if 'server: p99 > +200us'
 
-Exit status: 0 no bound is exceeded, 1 one is, 2 bad input, 3 none is but the scatter leaves one undecided.")]
+Exit status: 0 no bound is exceeded, 1 one is, 2 bad input, 3 none is but one is undecided.")]
 pub struct Args {
     /// The first trace, or a folder with those of repeated runs (.arrows, .data).
     #[arg(value_name = "A", required_unless_present = "left", requires = "second",

@@ -151,6 +151,35 @@ fn a_partial_recording_is_asked_only_what_it_can_tell() {
 }
 
 #[test]
+fn what_a_partial_recording_does_not_tell_is_not_compared() {
+    let folder = folder();
+    let folder = folder.path();
+    let diff = |a: &str, b: &str, bound: &str| -> (Value, Option<i32>) {
+        let out = schedlab(folder, &["diff", a, b, "--by", "name", "--json", "--fail-if", bound]);
+        (serde_json::from_slice(&out.stdout).unwrap(), out.status.code())
+    };
+    let figures = |document: &Value, row: usize| -> Vec<String> {
+        document["rows"][row]["figures"].as_object().unwrap().keys().cloned().collect()
+    };
+    let (mixed, status) = diff("whole.arrows", "alone.arrows", "wait > +10%");
+    assert_eq!(status, Some(3), "other tasks are all tasks: {mixed}");
+    assert_eq!(figures(&mixed, 0), ["duration_us"]);
+    assert_eq!(mixed["rows"][1]["unknown"], serde_json::json!(["migrations"]));
+    assert!(
+        figures(&mixed, 1).contains(&"run_us".to_owned()) && !figures(&mixed, 1).contains(&"migrations".to_owned())
+    );
+    let remarks = mixed["remarks"].to_string();
+    assert!(remarks.contains("B is partial: the recording has only the events of process 10"), "{remarks}");
+    let (both, status) = diff("alone.arrows", "alone.arrows", "migrations > +10%");
+    assert_eq!((status, &both["bounds"][0]["ruling"]), (Some(3), &Value::from("undecided")));
+    assert_eq!(both["bounds"][0]["reason"], "all tasks: unknown, because a recording is partial");
+    assert!(figures(&both, 0).contains(&"wait_us".to_owned()) && !figures(&both, 0).contains(&"migrations".to_owned()));
+    assert_eq!(diff("whole.arrows", "whole.arrows", "migrations > +10%").1, Some(0));
+    let text = ok(folder, &["diff", "alone.arrows", "whole.arrows"]);
+    assert!(text.contains("- A is partial: ") && !text.contains("migrations  "), "{text}");
+}
+
+#[test]
 fn from_inside_only_switches_away_are_known() {
     let folder = folder();
     let target = None;

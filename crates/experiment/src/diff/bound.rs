@@ -34,7 +34,7 @@ enum By {
 pub enum Ruling {
     /// The whole interval is within the bound.
     Held,
-    /// The interval contains the bound, or there is none.
+    /// The interval contains the bound, or there is none, or the figure is unknown.
     Undecided,
     /// The whole interval is beyond the bound.
     Exceeded,
@@ -134,6 +134,9 @@ impl Bound {
     }
 
     fn judge_row(&self, row: &Row, level: f64) -> (Ruling, String) {
+        if row.unknown.contains(&self.figure) {
+            return (Ruling::Undecided, format!("{}: unknown, because a recording is partial", row.name));
+        }
         let Some(effect) = row.figures.get(self.figure) else {
             return (Ruling::Undecided, format!("{}: too few wake-ups", row.name));
         };
@@ -187,7 +190,12 @@ mod tests {
 
     fn row(name: &str, a: &[f64], b: &[f64]) -> Row {
         let effect = Effect::new("wait_us", a.to_vec(), b.to_vec(), 0.0, a.len() > 1);
-        Row { name: name.to_owned(), tasks: [1.0, 1.0], figures: BTreeMap::from([("wait_us", effect)]) }
+        Row {
+            name: name.to_owned(),
+            tasks: [1.0, 1.0],
+            figures: BTreeMap::from([("wait_us", effect)]),
+            unknown: vec!["migrations"],
+        }
     }
 
     #[test]
@@ -205,6 +213,7 @@ mod tests {
         assert_eq!(ruling("*: wait > +10%"), Ruling::Undecided);
         assert_eq!(ruling("nobody: wait > +10%"), Ruling::Undecided);
         assert_eq!(ruling("p99 > +10%"), Ruling::Undecided, "too few wake-ups");
+        assert_eq!(ruling("migrations > +10%"), Ruling::Undecided, "unknown");
         let single = row("all tasks", &[100.0], &[200.0]);
         assert_eq!("wait > +10%".parse::<Bound>().unwrap().judge(&[&single]).ruling, Ruling::Undecided);
     }

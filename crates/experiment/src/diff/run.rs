@@ -1,7 +1,7 @@
 //! A run, measured: of each row its figures, over all of it and in blocks of time.
 
 use super::align::{Key, teams};
-use schedlab_base::{Nanos, Result, Tid};
+use schedlab_base::{Nanos, Partial, Result, Tid};
 use schedlab_measure::compared::Compared;
 use schedlab_measure::{Part, Report, Stats, StatsOfParts, TaskStats, TeamStats};
 use serde::Serialize;
@@ -41,6 +41,8 @@ pub struct Run {
     pub(super) blocks: Vec<BTreeMap<Key, Compared>>,
     /// What to bear in mind.
     pub(super) remarks: Vec<String>,
+    /// Set if it does not cover the whole machine.
+    pub(super) partial: Option<Partial>,
     /// Its tasks.
     tasks: Earlier,
 }
@@ -64,6 +66,7 @@ pub fn read(path: &Path, part: Option<&Part>, by: By, blocks: usize, earlier: &E
         lines: lines.collect(),
         blocks: Vec::new(),
         remarks: remarks(&report),
+        partial: source.meta().partial.clone(),
         tasks: report.tasks.iter().map(|task| (task.name.to_string(), task.tid)).collect(),
     };
     run.remarks.extend(found.cut.map(|cut| cut.what));
