@@ -130,8 +130,8 @@ impl Live {
         }
     }
 
-    /// Looks until enough was found, the time is over or a signal arrives. Each violation is passed on when it has
-    /// lasted for the watch; the answer says whether to go on.
+    /// Looks, at once and then now and then, until enough was found, the time is over or a signal arrives. Each
+    /// violation is passed on when it has lasted for the watch; the answer says whether to go on.
     ///
     /// # Errors
     /// When the kernel refuses a look.
@@ -139,7 +139,7 @@ impl Live {
         let Self { options, source, metrics, meta, signals, instead: _ } = self;
         let start = sys::monotonic();
         let mut run = Run {
-            sampler: Sampler::new(options.timing, &meta, start),
+            sampler: Sampler::new(options.timing, &meta, start).at_once(),
             options,
             start,
             cpu_at_start: sys::cpu_time(),

@@ -31,8 +31,8 @@ use std::process::ExitCode;
 
 Exit status: 0 no violation, 1 violations (with --max-wasted: more CPU time was wasted), 2 bad input or output
 that cannot be written, 3 undecided: the trace has no events, covers only a part of the machine, has too many losses
-or contradictions, or does not say enough about what the CPUs did. With --live: 0 none was found, 1 some were, 4 a
-right is missing.")]
+or contradictions, or does not say enough about what the CPUs did. With --live: 0 none was found, 1 some were, 3 it
+ended before the first look, 4 a right is missing.")]
 pub struct Args {
     /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     #[arg(required_unless_present = "live")]

@@ -39,6 +39,17 @@ fn it_ends_after_its_time_and_says_what_it_did() {
 }
 
 #[test]
+fn the_first_look_is_at_the_start_and_a_run_without_one_finds_nothing_out() {
+    for (length, looks, undecided) in [("500ms", 1, false), ("1ns", 0, true)] {
+        let out = check(&format!("--for {length} --every 1s --watch 20ms --by proc --json")).output().unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().expect("a summary")).expect("a JSON object");
+        assert_eq!(last["summary"]["looks"].as_u64().unwrap() >= 1, looks >= 1, "{text}");
+        assert_eq!(out.status.code() == Some(3), undecided, "{text}");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_it_and_the_metrics_are_served_until_then() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut child = check(&format!("--every 100ms --watch 10ms --metrics {address}"))

@@ -129,6 +129,12 @@ impl Sampler {
         Self { timing, shape: Shape::new(meta), start, next, watch: None, work: Work::default() }
     }
 
+    /// The same, with its first look at the start.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Self { next: self.start, ..self }
+    }
+
     /// When the next look is due.
     #[must_use]
     pub fn next(&self) -> Nanos {

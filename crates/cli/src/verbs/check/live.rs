@@ -4,7 +4,7 @@ use super::Args;
 use crate::ui::Ui;
 use crate::verbs::stats::table::{counted, duration, grouped, shorten};
 use schedlab_base::{Nanos, Result};
-use schedlab_measure::{Finding, Timing};
+use schedlab_measure::{Finding, Timing, Work};
 use schedlab_watch::{Alarm, By, CpuProfile, Live, Options, Profile, Summary};
 use serde_json::json;
 use std::fmt::Write;
@@ -77,7 +77,11 @@ pub fn run(args: &Args, timing: Timing, ui: &Ui) -> Result<ExitCode> {
     } else {
         ui.print(&last_words(&summary));
     }
-    Ok(ExitCode::from(u8::from(summary.work.violations > 0)))
+    Ok(ExitCode::from(match summary.work {
+        Work { violations: 1.., .. } => 1,
+        Work { looks: 0, .. } => 3,
+        Work { .. } => 0,
+    }))
 }
 
 /// Prints a JSON object on one line.
@@ -163,6 +167,9 @@ fn last_words(summary: &Summary) -> String {
         let looks = counted(*looks_left_out, "look");
         let _ = writeln!(out, "{looks} {verb} left out to use less than 1% of a CPU");
     }
+    if work.looks == 0 {
+        out.push_str("undecided: it ended before the first look\n");
+    }
     out
 }
 
@@ -193,7 +200,8 @@ mod tests {
         summary.work.watches = 1;
         let words = last_words(&summary);
         assert!(words.starts_with("1 violation in 2.000 s: 2 looks, 1 watch, "), "{words}");
-        assert!(words.contains("\n1 look was left out"), "{words}");
+        assert!(words.contains("\n1 look was left out") && !words.contains("undecided"), "{words}");
+        assert!(last_words(&Summary::default()).ends_with("\nundecided: it ended before the first look\n"));
     }
 
     #[test]

@@ -70,6 +70,15 @@ fn a_lasting_violation_is_found_at_each_look() {
 }
 
 #[test]
+fn the_first_look_may_be_at_the_start() {
+    let mut machine = ByHand { now: 500, state: |_| (vec![1], vec![]), cpus: Vec::new(), waiting: Vec::new() };
+    let mut sampler = Sampler::new(Timing::default(), &meta(1), 500).at_once();
+    assert_eq!(sampler.next(), 500);
+    let Ok(found) = sampler.look(510, &mut machine);
+    assert_eq!((found, sampler.next()), (None, 1_000 * MS + 500));
+}
+
+#[test]
 fn pinned_tasks_are_no_violation() {
     let (found, work) = found(5_000 * MS, 2, |_| (vec![4, 0], vec![(7, 0, "0"), (8, 0, "0"), (9, 0, "0")]));
     assert_eq!((found.len(), work.watches), (0, 0));
