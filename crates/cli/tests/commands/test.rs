@@ -1,9 +1,10 @@
 //! The battery through the command line: what sound kernels pass, what bugs fail, and what a user gets of it.
 
-use crate::support::schedlab;
+use crate::support::{ok, schedlab};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 /// The fixes of the bugs that `linux-4.1` has, each with the tests that fail without it.
 const BUGS: [(&str, &[&str]); 4] = [
@@ -122,6 +123,26 @@ fn a_failure_has_its_trace_and_the_command_that_reproduces_it() {
         }),
     );
     assert_eq!(refused.status.code(), Some(2), "nothing is overwritten");
+}
+
+#[test]
+fn the_script_beside_a_kept_test_runs_the_copy_from_any_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ok(folder.path(), &["test", "--show", "fair-equal"]);
+    let text = text.replace("id = \"fair-equal\"", "id = \"my-1\"").replace("bound = 0.25", "bound = 0");
+    std::fs::write(folder.path().join("my.toml"), text).unwrap();
+    let machine = "sockets = 1\ncores = 2\nthreads = 1\n";
+    std::fs::write(folder.path().join("m.toml"), machine).unwrap();
+    let args = ["my.toml", "--machine", "m.toml", "--repeats", "1", "--keep", "kept"];
+    assert_eq!(battery(folder.path(), &args).0, Some(1));
+    let kept = folder.path().join("kept/my-1");
+    let commands = Path::new(env!("CARGO_BIN_EXE_schedlab")).parent().unwrap();
+    let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap());
+    for (from, script) in [(kept.as_path(), "again.sh"), (folder.path(), "kept/my-1/again.sh")] {
+        let out = Command::new("sh").arg(script).current_dir(from).env("PATH", &path).output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.code() == Some(1) && said.contains("my-1"), "{script}: {said}");
+    }
 }
 
 #[test]

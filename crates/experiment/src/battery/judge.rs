@@ -154,7 +154,7 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         tested.reason = Some(format!("{excuse}: {}", tested.reason.as_deref().unwrap_or_default()));
     }
     tested.judged = Some(judged);
-    keep(&mut tested, traces)?;
+    keep(&mut tested, traces, subject, how)?;
     Ok((tested, None))
 }
 
@@ -246,12 +246,36 @@ fn command(test: &Test, how: &How) -> String {
     } else {
         words.extend(["--".to_owned(), test.document.file.display().to_string()]);
     }
+    quoted(&words)
+}
+
+/// The words as a shell reads them.
+fn quoted(words: &[String]) -> String {
     // Only a word with a zero byte cannot be quoted, and no argument has one.
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
+/// The script that runs a kept test again, from whichever folder it is called: a test of the user's is the copy beside
+/// the script.
+fn again(test: &Test, subject: &Subject, how: &How) -> String {
+    let is_place = |word: &String| *word == subject.on || how.machine.as_ref() == Some(word);
+    let word = |word: &String| if is_place(word) { anywhere(word) } else { word.clone() };
+    let words = quoted(&how.command.iter().map(word).collect::<Vec<_>>());
+    let id = &test.file.id;
+    if test.is_shipped { format!("{words} --only {id}") } else { format!("{words} -- \"$(dirname \"$0\")/{id}.toml\"") }
+}
+
+/// A machine or a kernel, the path of its file from the root if it has one.
+fn anywhere(word: &str) -> String {
+    let (kind, path) = word.strip_prefix("vm:").map_or(("", word), |path| ("vm:", path));
+    match std::path::absolute(path) {
+        Ok(absolute) if absolute.is_file() => format!("{kind}{}", absolute.display()),
+        _ => word.to_owned(),
+    }
+}
+
 /// Keeps the traces of a test that failed or is undecided, with the test and the command; removes the others.
-fn keep(tested: &mut Tested, traces: Option<PathBuf>) -> Result<()> {
+fn keep(tested: &mut Tested, traces: Option<PathBuf>, subject: &Subject, how: &How) -> Result<()> {
     let Some(folder) = traces else { return Ok(()) };
     if !matches!(tested.verdict, Verdict::Fail | Verdict::Undecided) {
         return discard(Some(&folder));
@@ -263,7 +287,7 @@ fn keep(tested: &mut Tested, traces: Option<PathBuf>) -> Result<()> {
     let reason = tested.reason.as_deref().unwrap_or_default();
     write(&format!("{}.toml", tested.test.file.id), tested.test.document.text())?;
     let head = format!("# {}: {}: {reason}\n", tested.test.file.id, tested.verdict);
-    write("again.sh", &format!("#!/bin/sh\n{head}{}\n", tested.command))?;
+    write("again.sh", &format!("#!/bin/sh\n{head}{}\n", again(&tested.test, subject, how)))?;
     tested.kept = Some(folder);
     Ok(())
 }
