@@ -97,13 +97,35 @@ impl Drop for Load {
     }
 }
 
-/// Checks that the processes to record exist.
+/// Checks that the processes to record exist, and that they are processes.
 pub(crate) fn check_processes(proc: &Path, processes: &[Tid]) -> Result<()> {
     for pid in processes {
         if *pid <= 0 || !procfs::runs(proc, *pid) {
             let mend = "give the ids of running processes, as ps or pgrep print them";
             return Err(Error::input(format!("there is no process {pid}")).mend(mend));
         }
+        if let Some(process) = procfs::process_of(proc, *pid).filter(|process| process != pid) {
+            return Err(Error::input(format!("{pid} is a thread of process {process}"))
+                .mend(format!("give {process}: a process is recorded with all its threads"))
+                .key("--pid"));
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::tree;
+
+    #[test]
+    fn a_thread_is_no_process() {
+        let stat = "(name) S 1 0";
+        let files = [("70/stat", stat), ("70/status", "Tgid:\t70\n"), ("71/stat", stat), ("71/status", "Tgid:\t70\n")];
+        let proc = tree(&files);
+        assert!(check_processes(proc.path(), &[70]).is_ok());
+        let message = |pid| check_processes(proc.path(), &[70, pid]).unwrap_err().to_string();
+        assert!(message(71).contains("71 is a thread of process 70; give 70"), "{}", message(71));
+        assert!(message(72).contains("there is no process 72"), "{}", message(72));
+    }
 }

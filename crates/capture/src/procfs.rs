@@ -130,9 +130,15 @@ pub(crate) fn counts_alike(proc: &Path, tid: Tid) -> Option<bool> {
 /// The current process and cgroup of one task.
 pub(crate) fn identity(proc: &Path, hierarchy: u32, tid: Tid) -> Option<(Tid, Option<Arc<str>>)> {
     let dir = proc.join(tid.to_string());
-    let status = fs::read_to_string(dir.join("status")).ok()?;
-    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-    Some((tgid, cgroup(&dir, hierarchy).map(Arc::from)))
+    Some((process_of(proc, tid)?, cgroup(&dir, hierarchy).map(Arc::from)))
+}
+
+/// The process that a thread belongs to.
+pub(crate) fn process_of(proc: &Path, tid: Tid) -> Option<Tid> {
+    // The file contains the task's name, which may not be UTF-8.
+    let status = fs::read(proc.join(tid.to_string()).join("status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// Whether the ids in this /proc are those in the kernel's events. In a container they are not, because its PID
