@@ -48,7 +48,7 @@ pub struct Plan {
 
 impl Plan {
     /// Checks settings against the knobs of this machine: names, groups, values, and rights. `rights` is false for a
-    /// plan that is only shown. `absent` says more of a name that no knob has.
+    /// plan that is only shown: what it sets must be readable. `absent` says more of a name that no knob has.
     ///
     /// # Errors
     /// At the first setting that is wrong, with its line; a missing right is reported only if nothing else is wrong.
@@ -79,7 +79,9 @@ impl Plan {
                 Ok(change) => plan.changes.push(change),
                 Err(e) => return Err(at(e)),
             }
-            if rights && status.reason.is_some() && refused.is_none() {
+            // What cannot be read cannot be compared either.
+            let is_wrong = status.value.is_none() || (rights && status.reason.is_some());
+            if is_wrong && refused.is_none() {
                 refused = Some(at(cannot(knob, &status, here)));
             }
             plan.also.extend(changed_with(knob, knobs));
@@ -100,7 +102,8 @@ fn checked(knob: &Knob, setting: &Setting, status: &Status) -> Result<Change> {
 /// The error for a knob that cannot be set.
 fn cannot(knob: &Knob, status: &Status, here: &Here) -> Error {
     let why = status.reason.clone().unwrap_or_default();
-    let what = format!("it cannot be set: {why}");
+    let what = if status.value.is_some() { "cannot be set" } else { "can be neither read nor set" };
+    let what = format!("it {what}: {why}");
     let error = if status.refused { Error::not_permitted(what) } else { Error::input(what) };
     match here.instead(knob.spec.instead) {
         Some(instead) => error.mend(format!("in its place: {instead}")),

@@ -180,6 +180,21 @@ fn settings_are_compared_applied_and_put_back() {
 }
 
 #[test]
+fn what_cannot_be_read_is_not_compared() {
+    let machine = Machine::new(0);
+    fs::remove_file(machine.path("proc/sys/vm/swappiness")).unwrap();
+    // Not even root may read it.
+    std::os::unix::fs::symlink("/proc/sys/vm/drop_caches", machine.path("proc/sys/vm/swappiness")).unwrap();
+    let file = machine.settings("vm.swappiness = 10\nvm.dirty_ratio = 10\n");
+    let diff = machine.run(&["--diff", &file]);
+    let said = String::from_utf8(diff.stderr).unwrap();
+    assert_eq!((diff.status.code(), diff.stdout.as_slice()), (Some(4), &b""[..]), "{said}");
+    assert!(said.contains("s.toml:1: vm.swappiness: it can be neither read nor set: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    fs::remove_file(machine.path("proc/sys/vm/swappiness")).unwrap();
+}
+
+#[test]
 fn wrong_settings_change_nothing_and_say_what_would_be_right() {
     let machine = Machine::new(1);
     let before = machine.all();
