@@ -1,6 +1,6 @@
 //! `schedlab sim` through the command line: its output file, and what a failure leaves of it.
 
-use crate::support::ok;
+use crate::support::{ok, schedlab};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -104,4 +104,24 @@ fn a_long_document_comes_in_pieces_that_break_no_name() {
     let tasks = document["tasks"].as_array().unwrap();
     assert_eq!(tasks.len(), 3000);
     assert!(tasks.iter().all(|task| task["name"].as_str().unwrap().starts_with("größer-")));
+}
+
+#[test]
+fn queues_after_the_end_are_said_to_be_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = ["sim", "li:tasks=1", "-k", "linux-6.12", "-m", "1", "-d", "100ms", "--queues-at", "20ms"];
+    let late = ["--queues-at", "5s", "--queues-at", "6s"];
+    let said = |args: &[&str]| String::from_utf8(schedlab(dir.path(), args).stderr).unwrap();
+    assert!(!said(&run).contains("no queues"), "{}", said(&run));
+    let message = "no queues are shown at 5.000 s, 6.000 s: the simulation had ended";
+    assert!(said(&[&run[..], &late].concat()).contains(message), "{}", said(&[&run[..], &late].concat()));
+    let queues = |args: &[&str]| {
+        let document: serde_json::Value = serde_json::from_str(&ok(dir.path(), args)).unwrap();
+        document["queues"].as_array().map(Vec::len)
+    };
+    assert_eq!(queues(&[&run[..], &late, &["--json"]].concat()), Some(1));
+    assert_eq!(queues(&[&run[..8], &late, &["--json"]].concat()), Some(0));
+    assert_eq!(queues(&[&run[..8], &["--json"]].concat()), None);
+    let debug = said(&[&run[..], &["--sched-debug", "5s"]].concat());
+    assert!(debug.contains("no queues are shown at 5.000 s") && !debug.contains("/proc/sched_debug"), "{debug}");
 }

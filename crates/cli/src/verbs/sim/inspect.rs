@@ -4,7 +4,7 @@ mod sched_debug;
 mod text;
 
 use crate::ui::Ui;
-use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, duration_text, parse_duration};
 use schedlab_experiment::inspected::{InWords, Named, in_words, named};
 use schedlab_sched::kernels;
 use schedlab_sim::{Decision, Inspect, Inspector, TaskId, View};
@@ -87,15 +87,17 @@ struct Seen {
     debug_at: Option<Nanos>,
     debug: Option<String>,
     kernel: String,
+    /// When the queues were shown last: the run reached that time.
+    reached: Nanos,
 }
 
 /// What was seen, as JSON.
 #[derive(Serialize)]
 pub struct Document {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<InWords>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    queues: Vec<Queue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<Vec<InWords>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queues: Option<Vec<Queue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sched_debug: Option<String>,
 }
@@ -131,7 +133,13 @@ impl Inspection {
         } else if seen.aloud && seen.decided > 0 {
             ui.print("\n");
         }
-        if args.sched_debug.is_some() && seen.debug.is_none() {
+        let late =
+            args.times().into_iter().filter(|time| *time > seen.reached).map(|time| duration_text(time as f64 / 1e3));
+        let late: Vec<String> = late.collect();
+        if !late.is_empty() {
+            ui.note(format!("no queues are shown at {}: the simulation had ended", late.join(", ")));
+        }
+        if args.sched_debug.is_some_and(|time| time <= seen.reached) && seen.debug.is_none() {
             ui.note(format!("{} shows nothing in /proc/sched_debug then: try --queues-at", seen.kernel));
         }
         let sched_debug = seen.debug.take();
@@ -140,8 +148,8 @@ impl Inspection {
             ui.print("\n");
         }
         Document {
-            decisions: std::mem::take(&mut seen.decisions),
-            queues: std::mem::take(&mut seen.queues),
+            decisions: (args.explain.is_some() && !seen.aloud).then(|| std::mem::take(&mut seen.decisions)),
+            queues: (!args.queues_at.is_empty()).then(|| std::mem::take(&mut seen.queues)),
             sched_debug: sched_debug.filter(|_| !seen.aloud),
         }
     }
@@ -150,7 +158,7 @@ impl Inspection {
 impl Document {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.decisions.is_empty() && self.queues.is_empty() && self.sched_debug.is_none()
+        self.decisions.is_none() && self.queues.as_ref().is_none_or(Vec::is_empty) && self.sched_debug.is_none()
     }
 }
 
@@ -171,6 +179,7 @@ impl Sink for Inspection {
 impl Inspector for Inspection {
     fn view(&mut self, time: Nanos, cpu: CpuId, view: View) {
         let mut seen = self.0.borrow_mut();
+        seen.reached = time;
         if seen.debug_at == Some(time) {
             let release = kernels::find(&seen.kernel).ok().and_then(|kernel| kernel.release);
             let section = sched_debug::cpu(cpu, &view, release, &|p| seen.name(p));
