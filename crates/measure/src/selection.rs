@@ -133,14 +133,19 @@ fn nothing(selection: &Selection, all: &[(Slot, Tid)], names: &Names) -> Error {
         return Error::input(what).key("--pid").mend("`schedlab stats` lists the tasks");
     }
     if !groups.is_empty() && !alone(Selection { groups: groups.clone(), ..Selection::default() }) {
+        let left = |path: &std::sync::Arc<str>| groups.iter().any(|pattern| holds(pattern, path));
+        let groups_listed = "`schedlab stats --by group` lists the cgroups";
         let mend = match names.groups() {
+            known if known.iter().any(left) => {
+                format!("tasks were in it and left it, and a task counts where it was last: {groups_listed}")
+            }
             [] => "the trace does not say in which cgroup its tasks are".to_owned(),
             known => match nearest(&groups[0], known.iter().map(|path| &**path)) {
                 Some(near) => format!("did you mean \"{near}\"?"),
-                None => "`schedlab stats --by group` lists the cgroups".to_owned(),
+                None => groups_listed.to_owned(),
             },
         };
-        let what = format!("no task is in the cgroup \"{}\"", groups.join("\" or \""));
+        let what = format!("no task is in the cgroup \"{}\" at the end", groups.join("\" or \""));
         return Error::input(what).key("--group").mend(mend);
     }
     Error::input("no task fits all of --task, --pid and --group").mend("leave one of them out")

@@ -127,6 +127,23 @@ fn victims_are_selected_and_the_window_cuts_their_waits() {
 }
 
 #[test]
+fn a_group_that_its_tasks_left_is_said_to_be_empty_at_the_end() {
+    let folder = trace();
+    let path = folder.path().join("moved.arrows");
+    let mut writer = Writer::create(&path, &Meta { running: vec![(0, 31)], ..Meta::default() }).expect("written");
+    for (time, cgroup) in [(0, "/x/y"), (2 * MS, "/z")] {
+        let cgroup = Some(cgroup.to_owned());
+        writer.name(&NameRecord { time, tid: 31, tgid: Some(31), comm: "mover".to_owned(), cgroup });
+        let what = Payload::Wakeup { tid: 41, prio: 120, target: 0 };
+        writer.events(&[Event { time: time + MS, cpu: 0, what }]);
+    }
+    writer.finish().expect("written");
+    let said = message(folder.path(), &["stats", "moved.arrows", "--group", "/x"]);
+    assert!(said.contains("no task is in the cgroup \"/x\" at the end; tasks were in it and left it"), "{said}");
+    ok(folder.path(), &["stats", "moved.arrows", "--group", "/z"]);
+}
+
+#[test]
 fn a_window_begins_with_what_runs_and_waits_then() {
     let folder = trace();
     let part = json(folder.path(), &["stats", "t.arrows", "--from", "24ms", "--to", "40ms"]);
