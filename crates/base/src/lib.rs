@@ -19,6 +19,7 @@ mod rng;
 mod smt;
 mod system;
 mod target;
+mod total;
 mod visible;
 
 pub use averages::Averages;
@@ -40,4 +41,5 @@ pub use rng::{Rng, rounded};
 pub use smt::{SMT_LOSS_PERCENT, SmtSpeeds};
 pub use system::System;
 pub use target::{Coverage, Partial, Target};
+pub use total::total;
 pub use visible::{is_hidden, visible};

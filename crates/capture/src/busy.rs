@@ -2,7 +2,7 @@
 
 use crate::online;
 use crate::procfs::{numbered, split_stat};
-use schedlab_base::Tid;
+use schedlab_base::{Tid, total};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Busy {
             let Some((_, earlier)) = before.get(pid) else { continue };
             *by_name.entry(name.clone()).or_default() += ticks.saturating_sub(*earlier) as f64 / whole;
         }
-        let share = by_name.values().sum::<f64>().min(1.0);
+        let share = total(by_name.values().copied()).min(1.0);
         Self { share, largest: largest(by_name, MOST_NAMES) }
     }
 }

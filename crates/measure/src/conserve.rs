@@ -38,7 +38,9 @@ pub use wasted::Wasted;
 
 use crate::names::Names;
 use bound::{Bound, BoundWait};
-use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Tid};
+use schedlab_base::{
+    AffinityRecord, CpuId, CpuList, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Tid, total,
+};
 use schedlab_track::{Kept, Part, Seen, Slot, Tracker, View, Viewed, observers};
 use serde::Serialize;
 use watch::{Found, Watch};
@@ -280,7 +282,7 @@ impl Check {
             violations: watch.found.iter().map(|found| violation(&viewed, &shape, found)).collect(),
             violations_left_out: watch.left_out,
             longest_us: us(watch.longest.into()),
-            bound_wait_us: bound.iter().map(|wait| wait.wait_us).sum(),
+            bound_wait_us: total(bound.iter().map(|wait| wait.wait_us)),
             bound,
             wasted_cpu_us: us(watch.wasted),
             wasted_share: if known == 0 { 0.0 } else { watch.wasted as f64 / known as f64 },

@@ -15,7 +15,7 @@ pub use rows::{HeatRow, MOST_ROWS};
 use few::{Counting, Few};
 use grid::{Cell, Grid};
 use rows::Rows;
-use schedlab_base::{AffinityRecord, CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
+use schedlab_base::{AffinityRecord, CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink, total};
 use schedlab_track::{Chosen, Observer, Tracker, row};
 
 /// How many reasons to look there are.
@@ -115,7 +115,7 @@ impl Heat {
                 let known: Vec<f64> = means[range].iter().flatten().copied().collect();
                 (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
             }
-            Cells::Looks(looks) => Some(looks[range].iter().flatten().map(|count| f64::from(*count)).sum()),
+            Cells::Looks(looks) => Some(total(looks[range].iter().flatten().copied())),
         }
     }
 

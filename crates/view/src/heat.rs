@@ -5,7 +5,7 @@ use crate::index::Index;
 use crate::overview::{Axis, means};
 use crate::tile::{BINS, Place, apart};
 use arrow_array::{ArrayRef, UInt16Array};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, total};
 use schedlab_measure::Heat;
 use schedlab_measure::heatmap::{Cells, HeatRow};
 use serde_json::json;
@@ -104,7 +104,7 @@ pub fn drawn(heats: &[Heat]) -> Vec<u8> {
                 let at = row * heat.columns + bin;
                 let value = match &heat.cells {
                     Cells::Means(means) => means[at],
-                    Cells::Looks(looks) => Some(looks[at].iter().map(|count| f64::from(*count)).sum()),
+                    Cells::Looks(looks) => Some(total(looks[at].iter().copied())),
                 };
                 picture.cell(row, bin, value);
             }

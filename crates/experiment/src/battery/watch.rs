@@ -2,7 +2,7 @@
 
 use super::begun::Begun;
 use crate::backend::{Backend, Outcome, Request};
-use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid, total};
 use schedlab_capture::busy::largest;
 use schedlab_machine::Machine;
 use schedlab_measure::{Report, Stats};
@@ -134,7 +134,7 @@ fn foreign(report: &Report, (seed, end): (u64, Nanos), cpus: usize, own: &BTreeS
             *by_name.entry(name).or_default() += row.run_us / whole;
         }
     }
-    let share = by_name.values().sum();
+    let share = total(by_name.values().copied());
     Noise { seed, share, tasks: largest(by_name, NAMED) }
 }
 

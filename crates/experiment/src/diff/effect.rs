@@ -1,6 +1,7 @@
 //! How a figure differs between two sets.
 
 use crate::scatter::{Interval, difference, hedges, relative_change};
+use schedlab_base::total;
 use serde::Serialize;
 
 /// Latencies that differ by less than this, in us, are the same.
@@ -59,7 +60,7 @@ pub struct Effect {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    total(values.iter().copied()) / values.len().max(1) as f64
 }
 
 impl Effect {

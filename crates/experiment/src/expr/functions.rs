@@ -1,6 +1,7 @@
 //! The functions that expressions know.
 
 use super::Problem;
+use schedlab_base::total;
 
 /// A function over lists of numbers.
 pub struct Function {
@@ -26,7 +27,7 @@ functions! {
     /// The mean.
     "mean" 1 |a| some(&a[0]).map(mean);
     /// The sum.
-    "sum" 1 |a| Ok(a[0].iter().sum());
+    "sum" 1 |a| Ok(total(a[0].iter().copied()));
     /// How many.
     "count" 1 |a| Ok(a[0].len() as f64);
     /// The least.

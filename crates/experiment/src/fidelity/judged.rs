@@ -1,6 +1,7 @@
 //! Figures of the simulator beside those of the real kernel, and how far apart they may be.
 
 use super::figures::Figures;
+use schedlab_base::total;
 use serde::Serialize;
 use std::fmt;
 
@@ -95,7 +96,7 @@ impl Values {
     fn of(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> Self {
         let values: Vec<f64> = runs.iter().map(figure).collect();
         Self {
-            mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+            mean: total(values.iter().copied()) / values.len().max(1) as f64,
             least: values.iter().copied().fold(f64::INFINITY, f64::min),
             most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }

@@ -2,6 +2,7 @@
 
 use crate::prediction::amount;
 use crate::scatter::{Interval, relative_change};
+use schedlab_base::total;
 use schedlab_measure::compared::{FIGURES, Unit};
 use schedlab_measure::validation::Errors;
 use serde::Serialize;
@@ -94,7 +95,7 @@ pub(super) struct Cell {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    total(values.iter().copied()) / values.len().max(1) as f64
 }
 
 impl Cell {

@@ -1,6 +1,7 @@
 //! What interrupts took, as text: by CPU, and by kind.
 
 use super::table::{Table, duration, grouped, percent};
+use schedlab_base::total;
 use schedlab_measure::{InterruptStats, Report};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub fn text(report: &Report, limit: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let time = |of: &dyn Fn(&InterruptStats) -> bool| -> f64 { all.iter().filter(|i| of(i)).map(|i| i.took_us).sum() };
+    let time = |of: &dyn Fn(&InterruptStats) -> bool| total(all.iter().filter(|i| of(i)).map(|i| i.took_us));
     let span = report.total.span_us;
     let mut cpus = Table::new(1, ["interrupts"].into_iter().chain(KINDS).chain(["together", "of time"]));
     let mut row = |head: String, on: &dyn Fn(&InterruptStats) -> bool, span: f64| {
