@@ -246,13 +246,7 @@ impl Values {
         let mut values: BTreeMap<_, _> = tunables.iter().map(|t| (t.name, t.default_for(cpus))).collect();
         for (name, text) in set {
             let Some(tunable) = tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name)) else {
-                let names = || tunables.iter().map(|t| t.name);
-                let mend = without_unit(tunables, name)
-                    .map(|named| format!("did you mean \"{named}\"?"))
-                    .or_else(|| elsewhere(name))
-                    .or_else(|| nearest(name, names()).map(|near| format!("did you mean \"{near}\"?")))
-                    .unwrap_or_else(|| format!("it has {}", names().collect::<Vec<_>>().join(", ")));
-                return Err(Error::input("no such tunable").key(format!("--set {name}")).mend(mend));
+                return Err(missing(tunables, name, elsewhere).key(format!("--set {name}")));
             };
             values.insert(tunable.name, tunable.parse(text)?);
         }
@@ -307,6 +301,17 @@ impl Values {
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
+}
+
+/// The error for a name that is not among the tunables, and that `elsewhere` may say more of.
+pub(crate) fn missing(tunables: &[Tunable], name: &str, elsewhere: impl Fn(&str) -> Option<String>) -> Error {
+    let names = || tunables.iter().map(|t| t.name);
+    let mend = without_unit(tunables, name)
+        .map(|named| format!("did you mean \"{named}\"?"))
+        .or_else(|| elsewhere(name))
+        .or_else(|| nearest(name, names()).map(|near| format!("did you mean \"{near}\"?")))
+        .unwrap_or_else(|| format!("it has {}", names().collect::<Vec<_>>().join(", ")));
+    Error::input("no such tunable").mend(mend)
 }
 
 /// The values of a running kernel, some of which follow the number of CPUs online.

@@ -42,17 +42,17 @@ pub struct Args {
     #[arg(long, conflicts_with = "kernel")]
     live: bool,
     /// Set what this TOML file says (NAME = VALUE lines; - for standard input), after every old value is on disk.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "live", "name"])]
+    #[arg(long, value_name = "FILE", group = "change", conflicts_with_all = ["kernel", "live", "name"])]
     apply: Option<PathBuf>,
     /// Print what --apply would change; exit 1 if anything.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "live", "apply", "name"])]
     diff: Option<PathBuf>,
     /// Put back what --apply has changed, also after the process that did it was killed.
-    #[arg(long, conflicts_with_all = ["kernel", "live", "apply", "diff", "name", "only_groups"])]
+    #[arg(long, group = "change", conflicts_with_all = ["kernel", "live", "apply", "diff", "name", "only_groups"])]
     restore: bool,
     /// With --apply: the values belong to this process and are to be put back when it has ended. With --restore: act in
     /// its name.
-    #[arg(long, value_name = "PID", value_parser = live::process)]
+    #[arg(long, value_name = "PID", requires = "change", value_parser = live::process)]
     owner: Option<Tid>,
     /// The groups that may be set, or that are listed: sched, vm, disk, irq, network, limits (default: all).
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
@@ -105,12 +105,7 @@ fn of_kernel(kernel: &'static Kernel, machine: &Machine, name: Option<&str>, ui:
         None => kernel.tunables.iter().collect(),
         Some(name) => match kernel.tunable(name) {
             Some(tunable) => vec![tunable],
-            None => {
-                // The same words as for a setting of that name.
-                let set = [(name.to_owned(), String::new())];
-                kernel.values_or(machine, &set, |name| catalogue::history(kernel, name)).map_err(|e| e.key(name))?;
-                Vec::new()
-            }
+            None => return Err(kernel.missing(name, |name| catalogue::history(kernel, name)).key(name)),
         },
     };
     if ui.json {

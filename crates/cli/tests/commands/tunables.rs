@@ -66,7 +66,10 @@ fn a_name_of_another_release_is_refused_with_its_successor() {
     );
     let message = refused(&format!("sim --kernel linux-2.6.32 {set} base_slice_ns=1000000"));
     assert!(message.contains("it exists since 6.6; linux-2.6.32 has sched_latency_ns and"), "{message}");
-    assert!(refused("tunables --kernel linux-6.12 latency_ns").contains("base_slice_ns (debugfs, since 6.6)"));
+    let message = refused("tunables --kernel linux-6.12 latency_ns");
+    assert!(message.starts_with("schedlab: latency_ns: no such tunable; "), "{message}");
+    assert!(message.contains("base_slice_ns (debugfs, since 6.6)"), "{message}");
+    assert!(refused("tunables --owner 5").contains("--apply <FILE>|--restore"), "{}", refused("tunables --owner 5"));
 }
 
 #[test]

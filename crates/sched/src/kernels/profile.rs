@@ -5,7 +5,7 @@ use super::run::{How, Run};
 use super::{Build, Feature, KERNELS, fair, lacks};
 use crate::balance::domains::{Builder, Fixes};
 use crate::balance::fair::NR_MIGRATE;
-use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values};
+use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values, missing};
 use schedlab_base::{Error, Release, Result, Sink, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
@@ -127,6 +127,12 @@ impl Kernel {
     #[must_use]
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the error for a tunable that this kernel does not have; `history` says which releases do.
+    #[must_use]
+    pub fn missing(&self, name: &str, history: impl Fn(&str) -> Option<String>) -> Error {
+        missing(self.tunables, name, |name| history(name).or_else(|| self.where_else(name)))
     }
 
     /// Says which other kernels have a tunable that this one lacks.
