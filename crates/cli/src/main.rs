@@ -12,7 +12,7 @@ mod target;
 mod ui;
 mod verbs;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 use ui::Ui;
 
@@ -107,6 +107,21 @@ verbs! {
     Schema => schema,
 }
 
+/// Reads the command line. A negative number after an option is its value, so that the option says what it takes.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = with_negative_numbers(Cli::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+}
+
+fn with_negative_numbers(command: Command) -> Command {
+    let of_option = |arg: Arg| {
+        let takes = !arg.is_positional() && arg.get_action().takes_values() && !arg.is_allow_hyphen_values_set();
+        if takes { arg.allow_negative_numbers(true) } else { arg }
+    };
+    command.mut_args(of_option).mut_subcommands(with_negative_numbers)
+}
+
 fn main() -> ExitCode {
     if schedlab_guest::agent::is_due() {
         schedlab_guest::agent::main();
@@ -114,7 +129,7 @@ fn main() -> ExitCode {
     if let Err(error) = dispatch::become_program() {
         return Ui::new(false).fail(&error);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(message) => return ui::usage(&message),
     };

@@ -193,7 +193,11 @@ const NO_NUMBER: [(&str, &str); 4] = [
 pub fn usage(message: &clap::Error) -> ExitCode {
     if message.kind() == clap::error::ErrorKind::ValueValidation {
         let plain = |text: String, (theirs, ours): (&str, &str)| text.replace(theirs, ours);
-        let text = NO_NUMBER.into_iter().fold(message.render().to_string(), plain);
+        let mut text = message.render().to_string();
+        if is_negative(message) {
+            text = text.replace(NO_NUMBER[0].0, "it is negative");
+        }
+        let text = NO_NUMBER.into_iter().fold(text, plain);
         let _ = io::stderr().write_all(text.as_bytes());
         return ExitCode::from(2);
     }
@@ -202,6 +206,12 @@ pub fn usage(message: &clap::Error) -> ExitCode {
         Some(error) => Ui::default().fail(&error),
         None => ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(2)),
     }
+}
+
+/// Whether the value that was refused is a negative whole number.
+fn is_negative(message: &clap::Error) -> bool {
+    let value = message.get(clap::error::ContextKind::InvalidValue);
+    matches!(value, Some(clap::error::ContextValue::String(text)) if text.parse::<i128>().is_ok_and(|n| n < 0))
 }
 
 /// Prints a line on standard error. If that fails, the exit status alone must be enough.

@@ -47,7 +47,7 @@ pub struct Args {
     why: bool,
     /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts (default: 8M, or
     /// less if memory is scarce).
-    #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_kib, allow_hyphen_values = true)]
     buffer: Option<u64>,
     /// Give the recorder this real-time priority (SCHED_FIFO, 1 to 99) from the start, so that no load keeps it from
     /// emptying the kernel's buffers; the command does not inherit it. Without it, the recorder is an ordinary task and

@@ -45,6 +45,14 @@ fn what_is_no_number_is_said_in_plain_words() {
             &["sim", "li", "--seed", "99999999999999999999"],
             "error: invalid value '99999999999999999999' for '--seed <SEED>': it is too large",
         ),
+        (&["sim", "li", "--seed", "-1"], "error: invalid value '-1' for '--seed <SEED>': it is negative"),
+        (&["delays", "t", "--worst", "-1"], "error: invalid value '-1' for '--worst <N>': -1 is not in 0..=10000"),
+        (&["test", "--noise", "-1"], "schedlab: --noise: -1 is no percentage; write 0 to 100"),
+        (
+            &["record", "--buffer", "-1M"],
+            "error: invalid value '-1M' for '--buffer <SIZE>': \"-1M\" is no size; write a number and a unit: 512K, \
+             8M, 1G",
+        ),
         (&["sim", "li", "--seed", ""], "error: invalid value '' for '--seed <SEED>': it is empty"),
         (
             &["test", "--on", "live", "--noise", "much"],
