@@ -135,6 +135,9 @@ fn steps_of(path: &str) -> Vec<Step<'_>> {
 /// What is wrong and how to fix it, from serde's message ``unknown field `x`, expected one of `a`, `b` ``.
 fn reword(message: &str) -> (String, Option<String>) {
     let message = message.trim().lines().collect::<Vec<_>>().join("; ");
+    if let Some(reworded) = mismatch(&message) {
+        return reworded;
+    }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let noun = if message.starts_with("unknown field") {
         "key"
@@ -151,6 +154,36 @@ fn reword(message: &str) -> (String, Option<String>) {
         (None, true) => None,
     };
     (format!("\"{name}\" is no {noun}"), mend)
+}
+
+/// What a value is and what it should be, from `invalid type: map, expected a sequence`.
+fn mismatch(message: &str) -> Option<(String, Option<String>)> {
+    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
+    let (found, expected) = rest.rsplit_once(", expected ")?;
+    let kinds = ["integer ", "floating point ", "boolean ", "string "];
+    let found = match found {
+        "map" => "a table",
+        "sequence" => "a list",
+        other => kinds.iter().find_map(|kind| other.strip_prefix(kind)).unwrap_or(other).trim_matches('`'),
+    };
+    let most = |bits: u32| format!("a whole number of 0 to {}", u64::MAX >> (64 - bits));
+    let should = match expected {
+        "u8" => most(8),
+        "u16" => most(16),
+        "u32" => most(32),
+        "u64" | "usize" => most(63),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a string" => "text in quotes".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        other => other.to_owned(),
+    };
+    let is_one_of_several = found == "a table" && should == "a list";
+    let mend = is_one_of_several.then(|| "the tables of a list begin with double brackets, [[ ]]".to_owned());
+    Some((format!("is {found}, but should be {should}"), mend))
 }
 
 #[cfg(test)]
@@ -189,7 +222,13 @@ mod tests {
     #[test]
     fn a_wrong_type_names_its_place() {
         let message = error("name = \"a\"\n\n[[inner]]\nsize = \"big\"\n");
-        assert!(message.starts_with("m.toml:4: inner[0].size: invalid type: string \"big\""), "{message}");
+        assert_eq!(message, "m.toml:4: inner[0].size: is \"big\", but should be a whole number of 0 to 4294967295");
+        let message = error("name = \"a\"\n[[inner]]\nsize = -1\n");
+        assert_eq!(message, "m.toml:3: inner[0].size: is -1, but should be a whole number of 0 to 4294967295");
+        let message = error("name = 1.5\n");
+        assert_eq!(message, "m.toml:1: name: is 1.5, but should be text in quotes");
+        let message = error("name = \"a\"\n[inner]\nsize = 1\n");
+        assert!(message.contains("inner: is a table, but should be a list; the tables of a list"), "{message}");
     }
 
     #[test]

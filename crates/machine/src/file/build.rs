@@ -364,8 +364,8 @@ mod tests {
             ("[1, 2]", "invalid length 2"),
             ("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "invalid length 10"),
             ("[1, 2, 3, 4, 5, 6, 7, 8, 7]", "a list that descends"),
-            ("-3", "`-3`"),
-            ("\"long\"", "string \"long\""),
+            ("-3", "is -3, but should be a time in ns"),
+            ("\"long\"", "is \"long\", but should be a time in ns"),
             ("[1, 2, 3, 4, 5, 6, 7, 8, 1000000001]", "1000000001 is too much; write 0 to 1000000000"),
         ] {
             let error = of(wrong).unwrap_err().to_string();
