@@ -8,6 +8,7 @@ mod model;
 mod parse;
 mod place;
 pub mod plan;
+mod policy;
 pub mod presets;
 mod recorded;
 mod write;
@@ -16,6 +17,7 @@ pub use describe::time;
 pub use load::{load, load_strictly};
 pub use model::*;
 pub use parse::{parse, parse_strictly, path_of};
+pub use policy::Policy;
 pub use recorded::{Recorded, SeenCosts};
 pub use write::write;
 

@@ -1,6 +1,7 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
 use crate::Recorded;
+use crate::policy::Policy;
 use schedlab_base::{Averages, Computing, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -147,19 +148,6 @@ impl Placement {
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, placement)| *placement == self).map_or("scheduler", |(word, _)| word)
     }
-}
-
-/// A scheduling policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Policy {
-    #[default]
-    Other,
-    Batch,
-    Idle,
-    Fifo,
-    Rr,
-    Deadline,
 }
 
 /// One key of `tasks`. As in rt-app, the default is one instance that repeats its phases for ever.

@@ -105,9 +105,14 @@ impl Field<'_> {
     }
 
     pub(crate) fn int(&self) -> Result<i64> {
+        self.int_or("a whole number")
+    }
+
+    /// An integer; the error for anything else says what it should be.
+    pub(crate) fn int_or(&self, should: &str) -> Result<i64> {
         match self.value.json {
             Json::Int(number) => Ok(number),
-            _ => Err(self.wrong("a whole number")),
+            _ => Err(self.wrong(should)),
         }
     }
 

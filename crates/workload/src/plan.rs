@@ -236,7 +236,7 @@ fn check_group(sched: Sched, state: &Change) -> Result<(), Fault> {
         (Some(group), _) => Err(Fault {
             phase: None,
             key: "taskgroup",
-            what: format!("a task in the group \"{group}\" cannot be {:?}", sched.policy()),
+            what: format!("a task in the group \"{group}\" cannot be {}", sched.policy().name()),
             mend: "groups are for SCHED_OTHER, SCHED_BATCH and SCHED_IDLE".to_owned(),
         }),
     }

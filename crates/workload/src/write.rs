@@ -94,23 +94,12 @@ fn seconds(ns: Nanos) -> Value {
     if ns.is_multiple_of(s) { json!(ns / s) } else { json!(ns as f64 / s as f64) }
 }
 
-fn policy_name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Other => "SCHED_OTHER",
-        Policy::Batch => "SCHED_BATCH",
-        Policy::Idle => "SCHED_IDLE",
-        Policy::Fifo => "SCHED_FIFO",
-        Policy::Rr => "SCHED_RR",
-        Policy::Deadline => "SCHED_DEADLINE",
-    }
-}
-
 fn global(global: &Global) -> Map<String, Value> {
     let mut map = Map::new();
     put(&mut map, "duration", global.duration.map(seconds));
     put(&mut map, "calibration", global.calibration_ns);
     let policy = Some(global.default_policy).filter(|policy| *policy != Policy::Other);
-    put(&mut map, "default_policy", policy.map(policy_name));
+    put(&mut map, "default_policy", policy.map(Policy::name));
     put(&mut map, "pi_enabled", Some(true).filter(|_| global.pi_enabled));
     put(&mut map, "mem_buffer_size", Some(global.mem_buffer_size).filter(|size| *size != MEM_BUFFER_SIZE));
     put(&mut map, "cumulative_slack", Some(true).filter(|_| global.cumulative_slack));
@@ -233,7 +222,7 @@ impl Keys {
 }
 
 fn props(map: &mut Map<String, Value>, props: &Props) {
-    put(map, "policy", props.policy.map(policy_name));
+    put(map, "policy", props.policy.map(Policy::name));
     put(map, "priority", props.priority);
     put(map, "dl-runtime", props.dl_runtime.map(micros));
     put(map, "dl-period", props.dl_period.map(micros));

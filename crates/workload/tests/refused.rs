@@ -41,6 +41,14 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "w.json:2: global.duration: -2 is negative",
         ),
         (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": \"2s\"}}".to_owned(),
+            "w.json:2: global.duration: is a string, but should be a number of seconds",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": -1.5}}".to_owned(),
+            "w.json:2: global.duration: -1.5 s is no time that can be run",
+        ),
+        (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duraton\": 2}}".to_owned(),
             "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
         ),
@@ -165,7 +173,7 @@ fn errors_in_properties_name_line_key_and_fix() {
         ),
         (
             task("\"run\": 1, \"policy\": \"SCHED_FIFO\",\n\"taskgroup\": \"/g\""),
-            "w.json:3: tasks.t.taskgroup: a task in the group \"/g\" cannot be Fifo",
+            "w.json:3: tasks.t.taskgroup: a task in the group \"/g\" cannot be SCHED_FIFO",
         ),
         (
             task("\"run\": 1,\n\"taskgroup\": \"g\""),

@@ -6,14 +6,6 @@ use crate::place::{At, Field, Fields};
 use crate::{Global, MEM_BUFFER_SIZE, Placement, Policy, Start, TaskDef};
 use schedlab_base::{Nanos, Result, nearest};
 
-pub(super) const POLICIES: &[(&str, Policy)] = &[
-    ("SCHED_OTHER", Policy::Other),
-    ("SCHED_BATCH", Policy::Batch),
-    ("SCHED_IDLE", Policy::Idle),
-    ("SCHED_RR", Policy::Rr),
-    ("SCHED_FIFO", Policy::Fifo),
-    ("SCHED_DEADLINE", Policy::Deadline),
-];
 const STARTS: &[(&str, Start)] = &[("wake", Start::Wake), ("fork", Start::Fork), ("threads", Start::Threads)];
 
 pub(super) fn read(fields: &Fields, remarks: &mut Remarks) -> Result<Global> {
@@ -29,7 +21,7 @@ pub(super) fn read(fields: &Fields, remarks: &mut Remarks) -> Result<Global> {
     Ok(Global {
         duration: fields.read("duration", |f| duration(f, remarks))?.flatten(),
         calibration_ns: fields.read("calibration", calibration)?.flatten(),
-        default_policy: fields.read("default_policy", |f| f.word(POLICIES))?.unwrap_or_default(),
+        default_policy: fields.read("default_policy", |f| f.word(Policy::WORDS))?.unwrap_or_default(),
         pi_enabled: fields.read("pi_enabled", Field::flag)?.unwrap_or(false),
         mem_buffer_size: fields
             .read("mem_buffer_size", |f| f.int_in(1..=i64::from(i32::MAX)))?
@@ -64,9 +56,7 @@ pub(super) fn until(fields: &Fields, tasks: &[TaskDef]) -> Result<Option<String>
 }
 
 fn duration(field: &Field, remarks: &mut Remarks) -> Result<Option<Nanos>> {
-    if let Json::Float(s) = field.value.json
-        && s > 0.0
-    {
+    if let Json::Float(s) = field.value.json {
         let ns = (s * 1e9).round();
         let fits = (1.0..i64::MAX as f64).contains(&ns);
         return if fits {
@@ -75,7 +65,7 @@ fn duration(field: &Field, remarks: &mut Remarks) -> Result<Option<Nanos>> {
             Err(field.at.error(format!("{s} s is no time that can be run")))
         };
     }
-    match field.int()? {
+    match field.int_or("a number of seconds")? {
         -1 => Ok(None),
         0 => {
             remarks.add(&field.at, "0 sets no limit, as in rt-app");

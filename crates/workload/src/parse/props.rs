@@ -1,6 +1,5 @@
 //! The properties that tasks and phases share.
 
-use super::global::POLICIES;
 use super::{Remarks, groups};
 use crate::json::Json;
 use crate::model::{MEMORY_BOUND, Memory};
@@ -11,7 +10,7 @@ use schedlab_base::{Nanos, Result};
 /// Reads the properties of a task or phase. Checks that depend on the policy in force follow with the whole task.
 pub(super) fn read(fields: &Fields) -> Result<Props> {
     Ok(Props {
-        policy: fields.read("policy", |f| f.word(POLICIES))?,
+        policy: fields.read("policy", |f| f.word(Policy::WORDS))?,
         priority: fields.read("priority", |f| f.int_in(-20..=99))?.map(|p| p as i32),
         dl_runtime: dl_time(fields, "dl-runtime")?,
         dl_deadline: dl_time(fields, "dl-deadline")?,

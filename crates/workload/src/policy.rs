@@ -1,0 +1,31 @@
+//! Scheduling policies, as a workload names them.
+
+/// A scheduling policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Policy {
+    #[default]
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+    Deadline,
+}
+
+impl Policy {
+    /// What a workload calls each.
+    pub(crate) const WORDS: &'static [(&'static str, Self)] = &[
+        ("SCHED_OTHER", Self::Other),
+        ("SCHED_BATCH", Self::Batch),
+        ("SCHED_IDLE", Self::Idle),
+        ("SCHED_RR", Self::Rr),
+        ("SCHED_FIFO", Self::Fifo),
+        ("SCHED_DEADLINE", Self::Deadline),
+    ];
+
+    /// What a workload calls it.
+    pub(crate) fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, policy)| *policy == self).map_or("SCHED_OTHER", |(word, _)| word)
+    }
+}
