@@ -278,6 +278,7 @@ fn verdicts_are_judged_case_by_case() {
     let (undecided, row) = verdict("value = \"max(run_s['hog-*']) / sum(run_s)\"", "value = \"mean(finish_s)\"");
     assert_eq!(undecided, Verdict::Undecided);
     assert_eq!(row.reason.as_deref(), Some("the task 'hog-0' had not ended"));
+    assert!(row.findings()[0].starts_with("no value (linux-2.6.32, n=2): the task"), "{:?}", row.findings());
 }
 
 /// The simulator, as if equal requests gave different events: a stand-in for a real kernel.

@@ -116,8 +116,7 @@ impl Case {
     /// kernel that the expectation names itself.
     #[must_use]
     pub fn finding(&self, place: &str) -> String {
-        let Some(measured) = self.measured else { return format!("no value ({place})") };
-        let mut text = format!("measured {}", number(measured));
+        let mut text = self.measured.map_or_else(|| "no value".to_owned(), |x| format!("measured {}", number(x)));
         if let (Some([low, high]), true) = (self.range, self.by_range) {
             if low < high {
                 let _ = write!(text, " ({} to {} over {} seeds)", number(low), number(high), self.seeds);
