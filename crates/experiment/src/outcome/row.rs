@@ -130,7 +130,8 @@ fn reason(file: &ExpectationFile, verdict: Verdict, cases: &[Case]) -> Option<St
             Some(format!("with {seeds} seeds it no longer depends on them in {all} of {} cases", cases.len()))
         }
         (None, Some(_)) if verdict == Verdict::Fail && of(Verdict::Fail) == cases.len() => {
-            Some("the known difference has disappeared: remove known_difference from the file".to_owned())
+            let keys = "known_difference, or a test's [[test.known]]";
+            Some(format!("the known difference has disappeared: remove it from the file ({keys})"))
         }
         (None, Some(_)) if verdict == Verdict::Fail => Some(format!(
             "the known difference has disappeared in {} of {} cases: judge these in an expectation of their own",
