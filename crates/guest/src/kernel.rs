@@ -50,7 +50,7 @@ pub fn find(name: &str) -> Result<Kernel> {
         return Err(Error::input(what).mend(format!("get it: schedlab vm fetch {name}")));
     }
     Err(Error::input(format!("\"{name}\" is no kernel"))
-        .mend("write vm:debian-6.12, vm:debian-6.1 or vm:/path/to/bzImage"))
+        .mend("known are debian-6.12 and debian-6.1; a file is named by its path, as /path/to/bzImage"))
 }
 
 #[cfg(test)]
@@ -99,6 +99,6 @@ mod tests {
         let fifo = dir.path().join("fifo");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
         assert!(message(fifo.to_str().unwrap()).contains("is no kernel for x86"), "nobody waits for a writer");
-        assert!(message("debina-6.1").contains("write vm:debian-6.12"));
+        assert!(message("debina-6.1").contains("known are debian-6.12 and debian-6.1;"));
     }
 }

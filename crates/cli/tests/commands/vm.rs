@@ -34,7 +34,7 @@ fn kernels_that_are_not_here_are_named_with_what_gets_them() {
         text,
         "schedlab: the kernel debian-6.12 is not on this machine; get it: schedlab vm fetch debian-6.12\n"
     );
-    assert!(message(&vm(dir.path(), &["boot", "linux-6.12"]), 2).contains("is no kernel; write vm:debian-6.12"));
+    assert!(message(&vm(dir.path(), &["boot", "linux-6.12"]), 2).contains("is no kernel; known are debian-6.12"));
     std::fs::write(dir.path().join("text"), "x").unwrap();
     let path = dir.path().join("text");
     assert!(message(&vm(dir.path(), &["boot", path.to_str().unwrap()]), 2).contains("text: is no kernel for x86"));
