@@ -209,16 +209,24 @@ fn missing(what: &str) -> Error {
     Error::not_permitted(format!("the eBPF program was built without {what}")).mend("build schedlab again")
 }
 
-/// The error of an operation, with its cause.
-fn refused(doing: &str, error: &dyn std::error::Error) -> Error {
+/// An error with its causes, each once: some errors name theirs themselves. The log of the verifier has many lines, of
+/// which this is the first.
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut why = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        why = format!("{why}: {error}");
+        let text = error.to_string();
+        if !why.contains(&text) {
+            why = format!("{why}: {text}");
+        }
         cause = error.source();
     }
-    // The log of the verifier has many lines.
-    let why = why.lines().next().unwrap_or_default();
+    why.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The error of an operation, with its cause.
+fn refused(doing: &str, error: &dyn std::error::Error) -> Error {
+    let why = with_causes(error);
     let error = Error::not_permitted(format!("cannot {doing}: {why}"));
     if sys::effective_user() == 0 {
         error.mend("the kernel is too old (5.10 is needed), locked down, or built without it; or use --by proc")
@@ -243,6 +251,16 @@ fn not_loaded(name: &str, error: &ProgramError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let cause = || std::io::Error::other("no rights");
+        let named = aya::maps::MapError::IoError(cause());
+        assert_eq!(with_causes(&cause()), "no rights");
+        assert_eq!(with_causes(&named).matches("no rights").count(), 1, "{}", with_causes(&named));
+        let outer = aya::EbpfError::MapError(named);
+        assert_eq!(with_causes(&outer).matches("no rights").count(), 1, "{}", with_causes(&outer));
+    }
 
     #[test]
     fn a_task_is_read_as_the_program_writes_it() {
