@@ -128,7 +128,8 @@ impl VariantArgs {
                 let error = Error::input(format!("\"{text}\" has no name")).key("--variant");
                 error.mend("write NAME:kernel=K,machine=M,set.TUNABLE=VALUE")
             };
-            let (name, spec) = text.split_once(':').filter(|(name, _)| !name.contains('=')).ok_or_else(wrong)?;
+            let is_name = |name: &str| !name.trim().is_empty() && !name.contains('=');
+            let (name, spec) = text.split_once(':').filter(|(name, _)| is_name(name)).ok_or_else(wrong)?;
             specs.push((name.to_owned(), Spec::parse(spec, "--variant")?));
         }
         let names: Vec<&String> = specs.iter().map(|(name, _)| name).collect();
@@ -176,6 +177,7 @@ mod tests {
         assert_eq!(spec.set, [("base_slice_ns".to_owned(), "1000000".to_owned())]);
         let message = |variant: &str| args(&[], &[], &[variant]).check().unwrap_err().to_string();
         assert!(message("kernel=linux-6.12").contains("has no name"));
+        assert!(message(":kernel=linux-6.12").contains("\":kernel=linux-6.12\" has no name"));
         assert!(message("a:kernel").contains("sets nothing"));
         assert!(message("a:kernle=linux-6.12").contains("there is no \"kernle\""));
         assert!(message("a:kernel=x,kernel=y").contains("twice"));
