@@ -130,7 +130,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     if ui.json {
         ui.print_json(&json!({
-            "file": args.output.as_deref().map(PathText), "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
+            "file": args.output.as_deref().map(PathText),
+            "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
             "rows": heat.rows.len(), "columns": heat.columns, "told": heat.told, "highest": heat.highest(),
             "looks": looks(&heat),
             "cells": cells(&heat),

@@ -3,7 +3,7 @@
 use super::{Doing, Lanes, Span, Window};
 use crate::names::Names;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, TaskState, Tid};
-use schedlab_track::{Kept, Observer, Occupant, Part, Replay, Seen, Selected, Slot, Stop, Wake, observers, row};
+use schedlab_track::{Kept, Observer, Occupant, Part, Replay, Seen, Selected, Slot, Start, Stop, Wake, observers, row};
 use std::collections::BTreeMap;
 
 /// What a task does.
@@ -156,6 +156,13 @@ impl<L: Lanes> Observer for Following<L> {
                     self.turn(task, now, Some(Doing::Waiting), Some(Doing::Running), cpu);
                 }
             }
+        }
+    }
+
+    /// A switch that was not seen may have been earlier.
+    fn started(&mut self, task: Slot, cpu: CpuId, start: Start) {
+        if start.unseen && !self.runs_on(task, cpu) {
+            self.turn(task, start.now - self.start, Some(Doing::Waiting), Some(Doing::Running), cpu);
         }
     }
 

@@ -98,6 +98,24 @@ fn an_unseen_switch_is_drawn_where_the_statistics_count_it() {
 }
 
 #[test]
+fn a_task_that_a_hidden_idle_task_gave_way_to_runs() {
+    use TaskState::{Runnable, Sleeping};
+    let wakeup = |time| Event { time, cpu: 0, what: Payload::Wakeup { tid: 5, prio: 120, target: 0 } };
+    let mut events = vec![switch(1_000, 0, 0, Runnable, 5), switch(1_010, 0, 5, Sleeping, 0)];
+    // The switches to 5 are missing.
+    for round in 1..10 {
+        let at = 1_000 + round * 10_000_000;
+        events.extend([waking(at, 5), wakeup(at), switch(at + 3_000_000, 0, 5, Sleeping, 0)]);
+    }
+    let mut stats = crate::Stats::new(&Meta::default());
+    stats.events(&events);
+    let counted = stats.finish(None).tasks[0].sums.run.run_us;
+    let drawn: Nanos = running(&events, 5).iter().map(|(_, from, to)| to - from).sum();
+    assert_eq!(drawn as f64 / 1e3, counted);
+    assert!(counted > 9.0 * 2_900.0, "{counted}");
+}
+
+#[test]
 fn across_a_loss_nothing_is_drawn_until_the_cpu_was_seen_again() {
     use TaskState::{Runnable, Sleeping};
     let lost = Event { time: 1_050, cpu: 0, what: Payload::Lost { count: 3 } };
