@@ -209,9 +209,12 @@ impl Task {
     /// The trace, which began at `start`, ends.
     pub fn leaves(&mut self, start: Nanos, end: Nanos) {
         self.past.rests(end);
-        self.goes_on = !self.doubted && self.is_amid_work(start, end);
+        // One that has ended was perhaps preempted on its way out, and not seen to get a CPU once more.
+        let ended = self.ending.is_some();
+        self.goes_on = !ended && !self.doubted && self.is_amid_work(start, end);
         self.asleep = match self.place {
             Place::Dead => None,
+            Place::Running { .. } | Place::Ready if ended => None,
             Place::Blocked { since, .. } => Some(end.saturating_sub(since)),
             Place::Running { .. } | Place::Ready => Some(0),
         };

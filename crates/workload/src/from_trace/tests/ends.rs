@@ -182,3 +182,14 @@ fn of_tasks_that_did_not_run_those_with_enough_cpu_time_are_none() {
     assert_eq!(s.model(&least).unwrap().workload.tasks.len(), 1);
     assert_eq!(s.model(&Options::default()).unwrap().workload.tasks.len(), 2);
 }
+
+/// It was preempted after its exit, and lost events have its last time on a CPU.
+#[test]
+fn a_task_that_has_exited_does_not_go_on() {
+    let mut s = hog_beside_others(true);
+    s.name(6, "gone").wake(700_000, 1, 0, 6).switch(700_000, 1, 3, Runnable, 6);
+    s.at(800_000, 1, Payload::Exit { tid: 6, prio: 120 }).switch(800_010, 1, 6, Runnable, 3);
+    s.events.sort_by_key(|event| event.time);
+    let Model { workload, .. } = modelled(&s, None);
+    assert_eq!(told(&workload, "gone-6"), ["1 x run 100010"]);
+}
