@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Makes the folder, whose name reports and commands contain. One that is not empty is used with `--force` only, because the traces in it would be overwritten.
+/// Makes the folder, whose name reports and commands contain. One that is not empty is used with `--force` only, as the
+/// traces in it would be overwritten.
 pub fn prepare(folder: &Path, force: bool) -> Result<()> {
     if folder.to_str().is_none() {
         return Err(Error::input("the name is not UTF-8").mend("choose another").file(folder).key("--keep"));

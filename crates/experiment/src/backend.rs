@@ -67,7 +67,7 @@ impl Request {
     /// # Errors
     /// When the workload does not fit the machine.
     fn load(&self) -> Result<(Load, Vec<String>)> {
-        let Fitted { workload, remarks, .. } = fitted(&self.workload, &self.machine);
+        let Fitted { workload, remarks, .. } = fitted(&self.workload, &self.kernel, &self.machine);
         let load = lower(&workload, &self.machine).map_err(|e| self.in_file(e))?;
         Ok((load, remarks))
     }

@@ -6,6 +6,7 @@
 //! one that is bound to CPUs that the machine lacks is refused, as it is in a workload that was not recorded.
 
 use schedlab_machine::Machine;
+use schedlab_sched::kernels::{self, Kernel};
 use schedlab_workload::from_trace::is_kernel_thread;
 use schedlab_workload::{Action, Props, TaskDef, Workload};
 use std::borrow::Cow;
@@ -24,16 +25,18 @@ pub struct Fitted<'a> {
     pub remarks: Vec<String>,
 }
 
-/// The workload as the machine can run it: itself, unless it was recorded on more CPUs.
+/// The workload as the kernel can run it on the machine: itself, unless it was recorded on more CPUs than it uses.
 #[must_use]
-pub fn fitted<'a>(workload: &'a Workload, machine: &Machine) -> Fitted<'a> {
-    let here = machine.cpus.len();
+pub fn fitted<'a>(workload: &'a Workload, kernel: &str, machine: &Machine) -> Fitted<'a> {
+    let there = machine.cpus.len();
+    let most = kernels::find(kernel).ok().and_then(Kernel::most_cpus);
+    let here = most.map_or(there, |most| there.min(most as usize));
     let all = workload.recorded.as_ref().map_or(0, |recorded| recorded.cpus.len());
     if all <= here {
         return Fitted { workload: Cow::Borrowed(workload), left_out: BTreeSet::new(), remarks: Vec::new() };
     }
-    let there = |cpu: &u32| (*cpu as usize) < here;
-    let homeless = |task: &&TaskDef| is_kernel_thread(task) && bounds(task).any(|cpus| !cpus.iter().any(there));
+    let is_there = |cpu: &u32| (*cpu as usize) < here;
+    let homeless = |task: &&TaskDef| is_kernel_thread(task) && bounds(task).any(|cpus| !cpus.iter().any(is_there));
     let homeless: BTreeSet<&str> = workload.tasks.iter().filter(homeless).map(|task| task.name.as_str()).collect();
     let freed = needed(workload, &homeless);
     let left_out: BTreeSet<String> = homeless.difference(&freed).map(|name| (*name).to_owned()).collect();
@@ -44,7 +47,7 @@ pub fn fitted<'a>(workload: &'a Workload, machine: &Machine) -> Fitted<'a> {
         for props in std::iter::once(&mut task.props).chain(task.phases.iter_mut().map(|phase| &mut phase.props)) {
             match &mut props.cpus {
                 bound if frees => *bound = None,
-                Some(cpus) if is_kernels || cpus.len() == all => cpus.retain(there),
+                Some(cpus) if is_kernels || cpus.len() == all => cpus.retain(is_there),
                 _ => {}
             }
         }
@@ -54,10 +57,12 @@ pub fn fitted<'a>(workload: &'a Workload, machine: &Machine) -> Fitted<'a> {
     }
     let interrupts = own.interrupts.len();
     own.interrupts.retain_mut(|interrupt| {
-        interrupt.cpus.iter_mut().for_each(|cpus| cpus.retain(there));
+        interrupt.cpus.iter_mut().for_each(|cpus| cpus.retain(is_there));
         interrupt.cpus.as_ref().is_none_or(|cpus| !cpus.is_empty())
     });
-    let remarks = remarks(&machine.name, &left_out, &freed, own.interrupts.len() < interrupts);
+    let without =
+        if here < there { format!("{kernel} does not use") } else { format!("the machine {} lacks", machine.name) };
+    let remarks = remarks(&without, &left_out, &freed, own.interrupts.len() < interrupts);
     Fitted { workload: Cow::Owned(own), left_out, remarks }
 }
 
@@ -97,14 +102,14 @@ fn needed<'a>(workload: &'a Workload, homeless: &BTreeSet<&'a str>) -> BTreeSet<
     }
 }
 
-fn remarks(machine: &str, left_out: &BTreeSet<String>, freed: &BTreeSet<&str>, interrupts: bool) -> Vec<String> {
+fn remarks(without: &str, left_out: &BTreeSet<String>, freed: &BTreeSet<&str>, interrupts: bool) -> Vec<String> {
     let threads =
         |number: usize| if number == 1 { "1 kernel thread".to_owned() } else { format!("{number} kernel threads") };
     let mut remarks = Vec::new();
     if !left_out.is_empty() {
         let (count, names) = (threads(left_out.len()), some_of(left_out.iter().map(String::as_str)));
         let are = if left_out.len() == 1 { "is" } else { "are" };
-        remarks.push(format!("{count} of CPUs that the machine {machine} lacks {are} left out: {names}"));
+        remarks.push(format!("{count} of CPUs that {without} {are} left out: {names}"));
     }
     if !freed.is_empty() {
         let (count, names) = (threads(freed.len()), some_of(freed.iter().copied()));
@@ -112,7 +117,7 @@ fn remarks(machine: &str, left_out: &BTreeSet<String>, freed: &BTreeSet<&str>, i
         remarks.push(format!("{count} of such CPUs {wakes} on those that there are: {names}"));
     }
     if interrupts {
-        remarks.push(format!("the interrupts of CPUs that the machine {machine} lacks are left out"));
+        remarks.push(format!("the interrupts of CPUs that {without} are left out"));
     }
     remarks
 }
@@ -146,8 +151,12 @@ mod tests {
     type Bound = (String, Option<Vec<u32>>);
 
     fn on(workload: &Workload, machine: &str) -> (Vec<Bound>, Vec<String>) {
+        under("linux-6.12", workload, machine)
+    }
+
+    fn under(kernel: &str, workload: &Workload, machine: &str) -> (Vec<Bound>, Vec<String>) {
         let machine = schedlab_machine::load(machine).unwrap();
-        let Fitted { workload, remarks, .. } = fitted(workload, &machine);
+        let Fitted { workload, remarks, .. } = fitted(workload, kernel, &machine);
         (workload.tasks.iter().map(|task| (task.name.clone(), task.props.cpus.clone())).collect(), remarks)
     }
 
@@ -182,10 +191,20 @@ mod tests {
         ];
         assert_eq!(remarks, said);
         let up = schedlab_machine::load("up").unwrap();
-        let Fitted { workload, .. } = fitted(&load, &up);
+        let Fitted { workload, .. } = fitted(&load, "linux-6.12", &up);
         assert_eq!((workload.interrupts.len(), workload.tasks.len()), (1, 4));
         assert_eq!(workload.tasks[3].phases[1].props.cpus, Some(vec![0]), "it was free");
         crate::lower::lower(&workload, &up).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_of_one_cpu_uses_no_other() {
+        let (tasks, remarks) = under("linux-1.2", &recorded(THREADS), "4");
+        assert_eq!(tasks, on(&recorded(THREADS), "up").0);
+        assert!(
+            remarks[0].contains("of CPUs that linux-1.2 does not use are left out: kswapd0-6, migration_3-5"),
+            "{remarks:?}"
+        );
     }
 
     #[test]
@@ -207,7 +226,7 @@ mod tests {
                    "p0": {"run": 1}, "p1": {"cpus": [3], "run": 1}}}"#,
         );
         let machine = schedlab_machine::load("2").unwrap();
-        let Fitted { workload, left_out, .. } = fitted(&load, &machine);
+        let Fitted { workload, left_out, .. } = fitted(&load, "linux-6.12", &machine);
         assert_eq!((workload.tasks.len(), left_out.len()), (1, 1));
         assert_eq!(crate::lower::lower(&workload, &machine).unwrap().nr_tasks(), 1);
     }

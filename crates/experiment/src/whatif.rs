@@ -294,7 +294,8 @@ impl<'a> Table<'a> {
             let figures = judged.map(outcome).collect();
             Predicted { row: self.question.roster.rows[*row].clone(), figures, look: None }
         };
-        let gone = self.question.roster.without(&fitted(self.question.workload, &setup.machine).left_out);
+        let gone =
+            self.question.roster.without(&fitted(self.question.workload, &setup.kernel, &setup.machine).left_out);
         let mut rows: Vec<Predicted> = self.rows.iter().filter(|row| !gone.contains(row)).map(predicted).collect();
         rows[1..].sort_by(|a, b| b.size().total_cmp(&a.size()).then(b.wait().total_cmp(&a.wait())));
         let recorded = self.question.recording.as_ref().map(|own| own.report.total.span_us);

@@ -161,7 +161,7 @@ fn baseline(args: &Args, load: &Load) -> Result<(Setup, Vec<String>)> {
 
 /// Refuses a machine that lacks a CPU to which a task is bound, other than the kernel's own threads of that CPU.
 fn fits(workload: &Workload, setup: &Setup) -> Result<()> {
-    let workload = fitted(workload, &setup.machine).workload;
+    let workload = fitted(workload, &setup.kernel, &setup.machine).workload;
     let there = |cpu: &u32| setup.machine.cpus.iter().any(|own| own.place.cpu == *cpu);
     let lacks = |task: &TaskDef| task.props.cpus.as_ref()?.iter().find(|cpu| !there(cpu)).copied();
     match workload.tasks.iter().find_map(|task| Some((task, lacks(task)?))) {

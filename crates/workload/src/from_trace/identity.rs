@@ -36,8 +36,8 @@ impl Identity {
     }
 }
 
-/// How a task is scheduled that runs with this priority (`prio`), though something else was recorded last, as its change
-/// was not seen. `None` if that fits.
+/// How a task is scheduled that runs with this priority (`prio`), though something else was recorded last: nobody saw
+/// the change. `None` if that fits.
 fn contradicted(known: &TaskProperties, prio: i16) -> Option<TaskProperties> {
     let policy = known.policy?;
     let changed = match (prio, policy) {

@@ -6,7 +6,9 @@ use schedlab_base::{Policy as Known, TaskProperties, TaskRecord};
 #[test]
 fn a_priority_shows_a_policy_whose_change_was_not_recorded() {
     let mut builder = ModelBuilder::new(&Meta { span: Some((0, 0)), ..Meta::default() });
-    [1, 2].map(|tid| builder.name(&NameRecord { time: 0, tid, tgid: None, comm: "t".into(), cgroup: None }));
+    [1, 2]
+        .into_iter()
+        .for_each(|tid| builder.name(&NameRecord { time: 0, tid, tgid: None, comm: "t".into(), cgroup: None }));
     let properties = TaskProperties { policy: Some(Known::Other), nice: Some(3), ..TaskProperties::default() };
     builder.task(&TaskRecord { time: 0, tid: 1, properties });
     let mut s = Script::default();
