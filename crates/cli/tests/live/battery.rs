@@ -48,7 +48,8 @@ fn foreign_tasks_make_a_live_run_undecided_and_are_named() {
     let test = &document["tests"][0];
     assert_eq!((status, &test["verdict"]), (3, &"undecided".into()), "{test}");
     let reason = test["reason"].as_str().unwrap();
-    assert!(reason.starts_with("foreign tasks took more than 1.0% of the CPU time in 2 of 2 runs"), "{reason}");
+    // What a hypervisor took comes before that.
+    assert!(reason.contains("foreign tasks took more than 1.0% of the CPU time in 2 of 2 runs"), "{reason}");
     assert!(reason.contains("sh "), "{reason}");
     let share = |run: &Value| run["share"].as_f64().unwrap();
     let runs = test["noise"].as_array().unwrap();

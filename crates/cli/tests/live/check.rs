@@ -70,7 +70,8 @@ fn ctrl_c_ends_it_and_the_metrics_are_served_until_then() {
     assert!(metrics.contains("schedlab_check_looks_total") && metrics.contains("schedlab_check_info{by="), "{metrics}");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
-    assert!(matches!(status.code(), Some(0 | 1)), "{status:?}");
+    // The signal may come before the first look.
+    assert!(matches!(status.code(), Some(0 | 1 | 3)), "{status:?}");
 }
 
 #[test]
