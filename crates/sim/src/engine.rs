@@ -151,9 +151,8 @@ pub(crate) struct Engine<'a, S> {
     /// The earlier of the next change of a CPU and the next interrupt.
     next_outside: Key,
     affinities: Affinities,
-    /// When each task began, if something counts from then.
-    started: Vec<Nanos>,
-    counts_from_start: bool,
+    /// When each task began; nothing if nothing counts from then.
+    started: Option<Vec<Nanos>>,
     /// How mutexes lend priorities, if they do.
     inheritance: Option<Inheritance>,
     /// Whether a tick that does nothing but end a turn needs no instant of its own ([`Due`](crate::Due)): nobody asks
@@ -209,8 +208,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             next_outside: next_hotplug.min(interrupts.first()),
             interrupts,
             affinities: Affinities::new(load),
-            started: Vec::new(),
-            counts_from_start: load.counts_from_start(),
+            started: load.counts_from_start().then(Vec::new),
             inheritance: options.inheritance.filter(|_| load.inherits),
             folds,
             woken: 0,

@@ -64,7 +64,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let affinity = if refused { CpuSet::ALL } else { requested };
         self.processes.push(Process::new(spec, copy));
         self.affinities.set(p, affinity);
-        self.sets_out(p, self.cx.now);
+        self.sets_out(p);
         self.awaited += u32::from(spec.awaited);
         // A name must be recorded before the first event that refers to it.
         self.trace_name(p);

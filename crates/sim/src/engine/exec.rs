@@ -280,7 +280,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let period = draw(period, &mut self.rng);
         let now = self.cx.now;
         let own = self.load.timers[timer as usize].1;
-        let started = self.started[p as usize];
+        let started = self.started(p);
         let expiry = if own {
             let timers = &mut self.processes[p as usize].rare_mut().own_timers;
             let at = timers.iter().position(|t| t.0 == timer).unwrap_or_else(|| {

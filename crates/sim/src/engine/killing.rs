@@ -14,7 +14,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// The task begins: from now on its time runs.
     #[inline]
     pub(super) fn begins(&mut self, p: TaskId) {
-        self.sets_out(p, self.cx.now);
+        self.sets_out(p);
         if let Some(at) = self.dies_at(p) {
             self.timers.add(at, p);
         }
@@ -22,17 +22,22 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Notes when the task begins, if something counts from then.
     #[inline]
-    pub(super) fn sets_out(&mut self, p: TaskId, now: Nanos) {
-        if self.counts_from_start {
-            self.started.resize(self.started.len().max(p as usize + 1), 0);
-            self.started[p as usize] = now;
+    pub(super) fn sets_out(&mut self, p: TaskId) {
+        if let Some(started) = &mut self.started {
+            started.resize(started.len().max(p as usize + 1), 0);
+            started[p as usize] = self.cx.now;
         }
+    }
+
+    /// When the task began.
+    pub(super) fn started(&self, p: TaskId) -> Nanos {
+        self.started.as_ref().expect("something counts from then")[p as usize]
     }
 
     /// When the task is killed.
     fn dies_at(&self, p: TaskId) -> Option<Nanos> {
         let lifetime = self.processes[p as usize].spec.lifetime?;
-        Some(self.started[p as usize].saturating_add(lifetime))
+        Some(self.started(p).saturating_add(lifetime))
     }
 
     /// Whether the task has lived for as long as it may.
