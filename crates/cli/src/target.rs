@@ -1,8 +1,9 @@
 //! The file that a verb writes. A failure never costs the user a file: an existing file is replaced only when the new
-//! one is complete, devices and FIFOs are written to in place, and only files that this run created are removed.
+//! one is complete and no other run is writing it, devices and FIFOs are written to in place, and only files that this
+//! run created are removed.
 
 use crate::ui::Ui;
-use rustix::fs::{Access, AtFlags, CWD, OFlags, access, linkat};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, OFlags, access, flock, linkat};
 use schedlab_base::{Error, Result};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -63,6 +64,9 @@ impl Target {
             Ok(meta) if meta.is_dir() => return refuse("is a folder", "name a file in it"),
             Ok(meta) if !force && keeps_what_it_has(&meta) => return Err(exists(path)),
             Ok(meta) if meta.is_file() => {
+                if is_being_written(path) {
+                    return refuse("is being written by another run", "choose another name or end that run");
+                }
                 let name = if path.is_symlink() { path.canonicalize() } else { Ok(path.to_owned()) };
                 Place::Existing(name.map_err(failed)?, Box::new(meta))
             }
@@ -122,7 +126,8 @@ impl Target {
     }
 
     /// Starts a file that can be found and read even if this process is killed. It is under its own name if that is
-    /// new, or otherwise beside the existing file until [`Draft::complete`].
+    /// new, and locked so that no other run replaces it; or otherwise beside the existing file until
+    /// [`Draft::complete`].
     ///
     /// # Errors
     /// When the file cannot be created, or another process has created its name meanwhile.
@@ -131,6 +136,8 @@ impl Target {
         match place {
             Place::New => {
                 let file = create(&path, 0o666).map_err(|e| cannot_create(&path, &e))?;
+                // Not every file system has locks.
+                let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
                 let made = file.try_clone().map_err(|e| cannot_create(&path, &e))?;
                 Ok((Draft { at: Some(path.clone()), path, made: Some(made), name: None, force }, file))
             }
@@ -274,6 +281,12 @@ fn keeps_what_it_has(meta: &Metadata) -> bool {
     !(kind.is_char_device() || kind.is_fifo())
 }
 
+/// Whether another run, which holds a lock on it, is writing this file.
+fn is_being_written(path: &Path) -> bool {
+    let locked = |file| flock(file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK);
+    File::open(path).is_ok_and(locked)
+}
+
 fn exists(path: &Path) -> Error {
     Error::input("exists already").mend("choose another name or give --force").file(path)
 }
@@ -357,6 +370,18 @@ mod tests {
         let (draft, _) = Target::new(&path, true).unwrap().begin().unwrap();
         assert_eq!(draft.abandon(u64::MAX), None);
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files(folder.path())), ("theirs", 1));
+    }
+
+    #[test]
+    fn a_file_that_another_run_is_writing_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        let (draft, file) = Target::new(&path, false).unwrap().begin().unwrap();
+        let message = || Target::new(&path, true).err().map(|e| e.to_string());
+        assert!(message().is_some_and(|m| m.contains("is being written by another run")));
+        draft.complete().unwrap();
+        drop((draft, file));
+        assert_eq!(message(), None);
     }
 
     #[test]
