@@ -75,7 +75,12 @@ pub struct Args {
 /// Runs the tests and prints their verdicts.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(id) = &args.show {
-        ui.print(battery::written(id)?);
+        let text = battery::written(id)?;
+        if ui.json {
+            ui.print_json(&serde_json::json!({ "id": id, "toml": text }));
+        } else {
+            ui.print(text);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let tests = selected(&args)?;

@@ -39,13 +39,13 @@ pub struct Args {
     #[arg(long, short, default_value = "up", requires = "kernel")]
     machine: String,
     /// List what this machine has, with its values, and whether they can be set here; that changes nothing.
-    #[arg(long, conflicts_with = "kernel")]
+    #[arg(long, group = "here", conflicts_with = "kernel")]
     live: bool,
     /// Set what this TOML file says (NAME = VALUE lines; - for standard input), after every old value is on disk.
-    #[arg(long, value_name = "FILE", group = "change", conflicts_with_all = ["kernel", "live", "name"])]
+    #[arg(long, value_name = "FILE", groups = ["change", "here"], conflicts_with_all = ["kernel", "live", "name"])]
     apply: Option<PathBuf>,
     /// Print what --apply would change; exit 1 if anything.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "live", "apply", "name"])]
+    #[arg(long, value_name = "FILE", group = "here", conflicts_with_all = ["kernel", "live", "apply", "name"])]
     diff: Option<PathBuf>,
     /// Put back what --apply has changed, also after the process that did it was killed.
     #[arg(long, group = "change", conflicts_with_all = ["kernel", "live", "apply", "diff", "name", "only_groups"])]
@@ -54,8 +54,9 @@ pub struct Args {
     /// its name.
     #[arg(long, value_name = "PID", requires = "change", value_parser = live::process)]
     owner: Option<Tid>,
-    /// The groups that may be set, or that are listed: sched, vm, disk, irq, network, limits (default: all).
-    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    /// With --live, --apply or --diff: the groups that may be set, or that are listed: sched, vm, disk, irq, network,
+    /// limits (default: all).
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',', requires = "here")]
     only_groups: Option<Vec<Group>>,
     /// Write a FILE as --apply takes it for other tools: a profile of tuned, a file of sysctl.d, a shell script (sh).
     #[arg(long, num_args = 2, value_names = ["FORM", "FILE"], conflicts_with_all = ["kernel", "live", "apply", "diff",

@@ -2,7 +2,7 @@
 
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::Result;
+use schedlab_base::{PathText, Result};
 use schedlab_workload::presets::{PRESETS, Preset};
 use schedlab_workload::{Action, Group, Policy, Props, Start, TaskDef, Workload, time};
 use serde_json::{Value, json};
@@ -36,11 +36,16 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    if let Some(path) = args.output {
-        Target::new(&path, args.force)?.write_all(schedlab_workload::write(&workload).as_bytes())?;
-    } else if ui.json {
-        ui.print_json(&to_json(&workload));
-    } else {
+    if let Some(path) = &args.output {
+        Target::new(path, args.force)?.write_all(schedlab_workload::write(&workload).as_bytes())?;
+    }
+    if ui.json {
+        let mut value = to_json(&workload);
+        if let Some(path) = &args.output {
+            value["file"] = json!(PathText(path));
+        }
+        ui.print_json(&value);
+    } else if args.output.is_none() {
         ui.print(&summary(&workload));
     }
     Ok(ExitCode::SUCCESS)

@@ -223,6 +223,8 @@ fn wrong_settings_change_nothing_and_say_what_would_be_right() {
     let (code, said) =
         machine.refused(&["--apply", &machine.settings("vm.swappiness = 10\n"), "--only-groups", "dsik"]);
     assert!(code == Some(2) && said.contains("did you mean \"disk\"?"), "{said}");
+    let (code, said) = machine.refused(&["--only-groups", "vm"]);
+    assert!(code == Some(2) && said.contains("--live"), "{said}");
     let (code, said) = machine.refused(&["--apply", "nothing.toml"]);
     assert!(code == Some(2) && said.contains("nothing.toml: cannot be read"), "{said}");
     assert_eq!(machine.all(), before);
@@ -340,6 +342,8 @@ fn profiles_are_written_for_other_tools() {
         text("tuned")
     );
     assert!(text("sh").starts_with("#!/bin/sh\n") && text("sh").contains("put '/proc/sys/vm/swappiness' '10'\n"));
+    let value = machine.json(&["--profile", "sysctl", &file]);
+    assert_eq!(value, serde_json::json!({ "form": "sysctl", "file": null, "text": text("sysctl") }));
     let (code, said) = machine.refused(&["--profile", "tunde", &file]);
     assert!(code == Some(2) && said.contains("did you mean \"tuned\"?"), "{said}");
     let output = machine.path("out.conf");

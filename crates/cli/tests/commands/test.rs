@@ -129,6 +129,9 @@ fn a_failure_has_its_trace_and_the_command_that_reproduces_it() {
 fn the_script_beside_a_kept_test_runs_the_copy_from_any_folder() {
     let folder = tempfile::tempdir().unwrap();
     let text = ok(folder.path(), &["test", "--show", "fair-equal"]);
+    let shown: serde_json::Value =
+        serde_json::from_str(&ok(folder.path(), &["test", "--show", "fair-equal", "--json"])).unwrap();
+    assert_eq!(shown, serde_json::json!({ "id": "fair-equal", "toml": text }));
     let text = text.replace("id = \"fair-equal\"", "id = \"my-1\"").replace("bound = 0.25", "bound = 0");
     std::fs::write(folder.path().join("my.toml"), text).unwrap();
     let machine = "sockets = 1\ncores = 2\nthreads = 1\n";

@@ -35,7 +35,9 @@ fn a_preset_written_as_a_file_is_the_same_workload() {
     let out = workloads(&[spec, "-o", file]);
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("--force"));
-    text(&[spec, "-o", file, "--force"]);
+    let written = text(&[spec, "-o", file, "--force", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&written).expect("one JSON document");
+    assert_eq!((&value["file"], &value["tasks"][0]["instances"]), (&file.into(), &3.into()));
 }
 
 #[test]

@@ -335,7 +335,7 @@ fn foot(by: By, report: &Report) -> String {
 fn waits(report: &Report) -> String {
     let (total, mut out) = (&report.total, String::new());
     if only_wakings(report) {
-        out.push_str("latency is from waking to running: the trace holds no wakeups\n");
+        out.push_str("latency is from waking to running: no wakeup of these tasks was recorded\n");
     }
     if total.sums.wait.wait_unfinished_us > 0.0 {
         let _ = writeln!(out, "{} of the wait was under way at the end", duration(total.sums.wait.wait_unfinished_us));

@@ -4,7 +4,7 @@ use super::super::stats::table::Table;
 use super::Args;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, ErrorKind, Result, Tid};
+use schedlab_base::{Error, ErrorKind, PathText, Result, Tid};
 use schedlab_experiment::catalogue;
 use schedlab_knobs::{
     Applied, Group, Here, Left, Owner, Plan, Profile, Restored, Root, Settings, Shown, Spec, State, apply, knobs,
@@ -303,13 +303,16 @@ fn write_profile(profile: &[String], args: &Args, ui: &Ui) -> Result<()> {
         "sysctl" => profile.sysctl(),
         _ => profile.sh(),
     };
-    match &args.output {
-        Some(output) => Target::new(output, args.force)?.write_all(text.as_bytes()),
-        None => {
-            ui.print(&text);
-            Ok(())
-        }
+    if let Some(output) = &args.output {
+        Target::new(output, args.force)?.write_all(text.as_bytes())?;
     }
+    if ui.json {
+        let written = args.output.as_deref().map(PathText);
+        ui.print_json(&json!({ "form": form, "file": written, "text": text }));
+    } else if args.output.is_none() {
+        ui.print(&text);
+    }
+    Ok(())
 }
 
 /// The owner's id as an argument.
