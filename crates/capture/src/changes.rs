@@ -1,6 +1,7 @@
 //! Changes of a task's identity, as the kernel's events report them.
 
-use schedlab_base::Tid;
+use crate::asked::Asked;
+use schedlab_base::{CpuList, Tid};
 use schedlab_trace::format::{Field, Format, Shape};
 
 /// The events about identities, besides the scheduler's own, as system and name. A kernel may lack some of them.
@@ -40,7 +41,7 @@ pub(crate) enum Change {
 }
 
 /// A system call that changes how tasks are scheduled. A thread id of 0 is that of the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// `setpriority(PRIO_PROCESS, who, nice)`.
     Nice { who: Tid, nice: i8 },
@@ -48,8 +49,8 @@ pub(crate) enum Call {
     NiceOfMany,
     /// `sched_setscheduler()`, `sched_setparam()` or `sched_setattr()`.
     Policy { who: Tid },
-    /// `sched_setaffinity()`.
-    Affinity { who: Tid },
+    /// `sched_setaffinity()`, and the CPUs that it is asked for, where known.
+    Affinity { who: Tid, cpus: Option<CpuList> },
     /// `setsid()`.
     Session,
 }
@@ -57,12 +58,18 @@ pub(crate) enum Call {
 /// Reads the changes from raw records, using the kernel's formats.
 pub(crate) struct Changes {
     formats: Vec<Format>,
+    asked: Option<Asked>,
 }
 
 impl Changes {
     /// Creates a reader for those of [`EVENTS`] whose formats are given.
     pub(crate) fn new(formats: Vec<Format>) -> Self {
-        Self { formats }
+        Self { formats, asked: None }
+    }
+
+    /// Also has the CPUs that `sched_setaffinity()` is asked for.
+    pub(crate) fn with_asked(self, asked: Option<Asked>) -> Self {
+        Self { asked, ..self }
     }
 
     /// Whether the kernel reports the system calls that change how tasks are scheduled.
@@ -76,7 +83,11 @@ impl Changes {
         let [low, high, ..] = *raw else { return None };
         let id = u16::from_le_bytes([low, high]);
         let format = self.formats.iter().find(|f| f.id == id)?;
-        change(format, raw)
+        let mut change = change(format, raw)?;
+        if let Change::Asks { tid, call: Call::Affinity { cpus, .. } } = &mut change {
+            *cpus = self.asked.as_ref().and_then(|asked| asked.of(*tid));
+        }
+        Some(change)
     }
 }
 
@@ -110,7 +121,7 @@ fn call(name: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Call> {
         "setpriority" if number("which")? as i32 != PRIO_PROCESS => Call::NiceOfMany,
         // The kernel takes what is out of range for the nearest nice level.
         "setpriority" => Call::Nice { who: who("who")?, nice: (number("niceval")? as i32).clamp(-20, 19) as i8 },
-        "sched_setaffinity" => Call::Affinity { who: who("pid")? },
+        "sched_setaffinity" => Call::Affinity { who: who("pid")?, cpus: None },
         "setsid" => Call::Session,
         _ => Call::Policy { who: who("pid")? },
     })
@@ -195,7 +206,7 @@ mod tests {
         assert_eq!(read(2, &[-13]), Some(Change::Answered { tid: 42, done: false }));
         assert_eq!(read(2, &[0]), Some(Change::Answered { tid: 42, done: true }));
         assert_eq!(read(3, &[-1, 8]), None, "a negative thread id");
-        assert_eq!(read(3, &[7, 8]), asks(Call::Affinity { who: 7 }));
+        assert_eq!(read(3, &[7, 8]), asks(Call::Affinity { who: 7, cpus: None }));
         assert_eq!(read(4, &[0, 1]), asks(Call::Policy { who: 0 }));
         assert_eq!(read(5, &[]), asks(Call::Session));
         assert_eq!(read(1, &[0]), None, "cut off");

@@ -1,6 +1,8 @@
 //! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
 //! by time and passes them to a sink.
 
+mod asked;
+mod bpf;
 mod btf;
 pub mod busy;
 mod calls;

@@ -1,8 +1,8 @@
 //! How often a newly idle CPU balances here: `sched_domain.newidle_ratio`, which a kernel learns while it runs
 //! ("sched/fair: Proportional newidle balance"). No file shows it, so a program of eBPF reads it.
 
+use crate::bpf::{self, CURRENT_TASK, Place, READ_KERNEL, address, call, exit, op};
 use crate::btf::Btf;
-use crate::sys;
 use schedlab_base::{CpuList, Nanos};
 use std::io;
 use std::path::Path;
@@ -29,14 +29,14 @@ pub(crate) fn ratio(root: &Path, cpus: &CpuList, up: Nanos) -> io::Result<Option
     let mut found = Vec::new();
     for level in 0..LEVELS {
         let [flags, ratio] = [fields.flags, fields.ratio].map(|field| fields.program(level, field));
-        let (flags, ratio) = (sys::load_bpf(&flags)?, sys::load_bpf(&ratio)?);
+        let (flags, ratio) = (bpf::load(Place::RawTracepoint, &flags)?, bpf::load(Place::RawTracepoint, &ratio)?);
         let mut exists = false;
         for cpu in cpus.iter() {
             // One that is no longer online is refused.
-            let Ok(has) = sys::run_bpf(&flags, cpu) else { continue };
+            let Ok(has) = bpf::run(&flags, cpu) else { continue };
             exists |= has != 0;
             if has & BALANCE_NEWIDLE != 0 {
-                found.push(sys::run_bpf(&ratio, cpu)?);
+                found.push(bpf::run(&ratio, cpu)?);
             }
         }
         if !exists {
@@ -72,32 +72,20 @@ impl Fields {
     /// A program that returns a field of 4 bytes of its CPU's domain at this level, and 0 if there is no such domain.
     /// Reading through a null pointer gives 0.
     fn program(&self, level: usize, field: u32) -> Vec<u64> {
-        const READ_KERNEL: u32 = 113;
-        const CURRENT_TASK: u32 = 35;
         let pointers = self.way.into_iter().chain(std::iter::repeat_n(self.parent, level)).map(|offset| (offset, 8));
         // r0 = the running task
-        let mut program = vec![op(0x85, 0, 0, 0, CURRENT_TASK)];
+        let mut program = vec![call(CURRENT_TASK)];
         for (offset, bytes) in pointers.chain([(field, 4)]) {
-            program.extend([
-                op(0x7a, 10, 0, -8, 0),          // *(u64 *)(r10 - 8) = 0
-                op(0xbf, 3, 0, 0, 0),            // r3 = r0
-                op(0x07, 3, 0, 0, offset),       // r3 += offset
-                op(0xbf, 1, 10, 0, 0),           // r1 = r10
-                op(0x07, 1, 0, 0, -8i32 as u32), // r1 -= 8
-                op(0xb7, 2, 0, 0, bytes),        // r2 = bytes
-                op(0x85, 0, 0, 0, READ_KERNEL),  // call
-                op(0x79, 0, 10, -8, 0),          // r0 = *(u64 *)(r10 - 8)
-            ]);
+            program.push(op(0x7a, 10, 0, -8, 0)); // *(u64 *)(r10 - 8) = 0
+            program.extend(address(3, 0, offset as i32));
+            program.extend(address(1, 10, -8));
+            program.push(op(0xb7, 2, 0, 0, bytes)); // r2 = bytes
+            program.push(call(READ_KERNEL));
+            program.push(op(0x79, 0, 10, -8, 0)); // r0 = *(u64 *)(r10 - 8)
         }
-        program.push(op(0x95, 0, 0, 0, 0));
+        program.push(exit());
         program
     }
-}
-
-/// An instruction of eBPF (`struct bpf_insn`).
-fn op(code: u8, to: u8, from: u8, offset: i16, value: u32) -> u64 {
-    let bytes = [code, from << 4 | to, offset.to_ne_bytes()[0], offset.to_ne_bytes()[1]];
-    u64::from(u32::from_ne_bytes(bytes)) | u64::from(value) << 32
 }
 
 #[cfg(test)]

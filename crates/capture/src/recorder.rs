@@ -1,5 +1,6 @@
 //! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
+use crate::asked::{self, Asked};
 use crate::calls::Calls;
 use crate::changes::{self, Change, Changes};
 use crate::cpustat::CpuTimes;
@@ -16,6 +17,7 @@ use crate::procfs;
 use crate::promotion::Promotion;
 use crate::recorded::{Ending, Output, Progress, Recorded};
 use crate::restore::Restore;
+use crate::runnable::online;
 use crate::sched_attr::SchedAttr;
 use crate::sys::{self, Signals};
 use crate::tasks::Tasks;
@@ -112,10 +114,13 @@ impl Recorder {
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
         let (ours, sched): (Vec<Format>, Vec<Format>) =
             formats.into_iter().partition(|f| changes::EVENTS.iter().any(|(_, name)| *name == f.name));
+        let asked = ours.iter().find(|format| format.name == asked::EVENT && !options.quiet);
+        // Where it is refused, only what lives until it is looked at is known to be bound.
+        let asked = asked.and_then(|event| Asked::new(event, online()).ok());
         let meta = Meta { distances, ..meta(&options, places, buffer_kib) };
         options.realtime.map_or(Ok(()), come_first)?;
         Ok(Self {
-            merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)).with_calls(calls),
+            merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours).with_asked(asked)).with_calls(calls),
             tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
             counts_alike,
             followed,

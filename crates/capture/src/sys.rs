@@ -1,5 +1,5 @@
-//! System calls that the standard library does not offer. With `mask` and `sched_attr`, this is the recorder's only
-//! unsafe code.
+//! System calls that the standard library does not offer. With `bpf`, `mask` and `sched_attr`, this is the recorder's
+//! only unsafe code.
 #![allow(unsafe_code)]
 
 use schedlab_base::{Nanos, Tid};
@@ -15,7 +15,8 @@ pub(crate) fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-fn own(fd: libc::c_long) -> OwnedFd {
+/// Takes the descriptor that a system call has returned.
+pub(crate) fn own(fd: libc::c_long) -> OwnedFd {
     // SAFETY: the kernel has just returned this descriptor and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
@@ -102,28 +103,6 @@ pub fn tick() -> Option<Nanos> {
     // SAFETY: the pointer is to a live timespec.
     let done = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
     Some(time.tv_nsec as Nanos).filter(|ns| done == 0 && time.tv_sec == 0 && *ns > 0)
-}
-
-/// Loads a program of eBPF for a raw tracepoint, which is never attached to one. It may read the kernel's memory.
-pub(crate) fn load_bpf(program: &[u64]) -> io::Result<OwnedFd> {
-    const PROG_LOAD: libc::c_long = 5;
-    const RAW_TRACEPOINT: u64 = 17;
-    let licence = c"GPL";
-    // union bpf_attr: the type and the number of instructions, these, the licence; nothing is logged.
-    let attr =
-        [RAW_TRACEPOINT | (program.len() as u64) << 32, program.as_ptr() as u64, licence.as_ptr() as u64, 0, 0, 0];
-    // SAFETY: the pointers are to live memory of the lengths given, which the kernel only reads.
-    Ok(own(checked(unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, attr.as_ptr(), size_of_val(&attr)) })?))
-}
-
-/// Runs such a program once on this CPU, and returns what it returned. Requires Linux 5.10.
-pub(crate) fn run_bpf(program: &OwnedFd, cpu: u32) -> io::Result<u32> {
-    const PROG_TEST_RUN: libc::c_long = 10;
-    const ON_CPU: u64 = 1;
-    let mut attr = [program.as_raw_fd() as u64, 0, 0, 0, 0, 0, 0, 0, ON_CPU | u64::from(cpu) << 32];
-    // SAFETY: the pointer is to a live attribute of that length, in which the kernel writes the result.
-    checked(unsafe { libc::syscall(libc::SYS_bpf, PROG_TEST_RUN, attr.as_mut_ptr(), size_of_val(&attr)) })?;
-    Ok((attr[0] >> 32) as u32)
 }
 
 /// The effective user's id; 0 is root.

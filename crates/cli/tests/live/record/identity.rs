@@ -109,6 +109,25 @@ fn what_tasks_are_to_the_scheduler_is_recorded_and_modelled() {
     check_model(&model, &trace, group.as_ref());
 }
 
+#[test]
+fn tasks_that_live_for_a_moment_are_known_to_be_bound() {
+    let Some(_guard) = may_record() else { return };
+    let doctor = json(&Command::new(SCHEDLAB).args(["doctor", "--json"]).output().unwrap());
+    let checks = doctor["checks"].as_array().unwrap();
+    if !checks.iter().any(|check| check["id"] == "ebpf" && check["status"] == "ok") {
+        return eprintln!("skipped: eBPF cannot be used here");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (moment, file) = (dir.path().join("moment"), dir.path().join("t.arrows"));
+    std::os::unix::fs::symlink("/bin/sh", &moment).unwrap();
+    let script = format!("for i in 1 2 3 4 5 6 7 8; do taskset -c 0 {} -c :; done", moment.display());
+    json(&record(&file, &["--", "sh", "-c", &script]));
+    let trace = read_all(&file).unwrap();
+    let moments: Vec<Tid> = trace.names.iter().filter(|name| name.comm == "moment").map(|name| name.tid).collect();
+    let last = |tid: &Tid| trace.affinities.iter().rfind(|record| record.tid == *tid).map(|r| r.cpus.to_string());
+    assert_eq!(moments.iter().map(last).collect::<Vec<_>>(), vec![Some("0".to_owned()); 8]);
+}
+
 fn check_trace(trace: &Trace, group: Option<&Cgroup>) {
     let all = |comm: &str| {
         let tid = tid(trace, comm);
