@@ -140,6 +140,7 @@ fn machine(recorded: &Recorded) -> Result<Machine> {
     let (near, far) = (costs.idle_exit_ns, costs.remote_idle_exit_ns);
     own.idle_exit_ns = near.or(far).unwrap_or(own.idle_exit_ns);
     own.remote_idle_exit_ns = far.or(near).unwrap_or(own.remote_idle_exit_ns);
+    own.idle_wakeup_ns = costs.idle_wakeup_ns.unwrap_or(own.idle_wakeup_ns);
     own.wakeup_to_switch_ns = costs.wakeup_to_switch_ns.unwrap_or(own.wakeup_to_switch_ns);
     own.timer_to_switch_ns = costs.timer_to_switch_ns.unwrap_or(own.timer_to_switch_ns);
     own.own_wakeup_to_switch_ns = costs.own_wakeup_to_switch_ns.unwrap_or(own.own_wakeup_to_switch_ns);

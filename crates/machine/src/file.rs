@@ -204,6 +204,9 @@ costs_file! {
         idle_exit_ns,
         /// The same from a wake-up on another CPU, in ns (default: the same).
         remote_idle_exit_ns,
+        /// CPU time that it takes a task to wake another one on an idle CPU, until that CPU has been told, in ns
+        /// (default 0).
+        idle_wakeup_ns,
     }
     /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them
     /// (default 0).

@@ -37,6 +37,8 @@ pub struct Costs {
     pub idle_exit_ns: Cost,
     /// The same from a wake-up on another CPU.
     pub remote_idle_exit_ns: Cost,
+    /// CPU time that it takes a task to wake another one on an idle CPU, until that CPU has been told.
+    pub idle_wakeup_ns: Cost,
     /// How much those of the times above vary that are given as one number, as a standard deviation in percent of them.
     pub jitter_percent: u64,
     /// CPU time that a context switch takes from the next task, in addition to its bursts.
@@ -88,6 +90,7 @@ impl Costs {
             self.change_to_switch_ns,
             self.idle_exit_ns,
             self.remote_idle_exit_ns,
+            self.idle_wakeup_ns,
         ];
         self.jitter_percent > 0 || times.iter().any(Cost::varies)
     }
@@ -115,6 +118,8 @@ impl Costs {
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: Cost::Fixed(2_000),
             remote_idle_exit_ns: Cost::Fixed(2_000),
+            // A recorded burst of a model that does not know it contains it.
+            idle_wakeup_ns: Cost::Fixed(0),
             jitter_percent: 0,
             // 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010). Four outstanding
             // misses are assumed: a stream has ten, a chain of pointers one.

@@ -293,6 +293,12 @@ impl Core {
         self.start
     }
 
+    /// How long it takes this time to wake a task on an idle CPU.
+    pub(crate) fn idle_wakeup(&mut self) -> Nanos {
+        let costs = &self.machine.costs;
+        resched::drawn(&costs.idle_wakeup_ns, costs.jitter_percent, &mut self.jitter)
+    }
+
     /// Asks a CPU to reschedule (`resched_curr`).
     #[inline]
     pub fn resched(&mut self, cpu: CpuId) {
@@ -309,11 +315,7 @@ impl Core {
             Cause::Wakeup if self.interrupted.is_none_or(|here| here == cpu) => &costs.timer_to_switch_ns,
             Cause::Wakeup | Cause::Task | Cause::Change => &costs.wakeup_to_switch_ns,
         };
-        let at = self.now
-            + match &mut self.jitter {
-                Some(rng) => resched::varied(cost, costs.jitter_percent, rng),
-                None => cost.median(),
-            };
+        let at = self.now + resched::drawn(cost, costs.jitter_percent, &mut self.jitter);
         let here = match self.cause {
             Cause::Task | Cause::Change => self.acting == cpu,
             Cause::Wakeup => self.interrupted.is_none_or(|here| here == cpu),

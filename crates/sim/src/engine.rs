@@ -18,6 +18,7 @@ use schedlab_base::{CpuId, Error, GroupRecord, Nanos, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
 mod birth;
+mod calls;
 mod check;
 mod exec;
 mod homes;
@@ -160,6 +161,8 @@ pub(crate) struct Engine<'a, S> {
     folds: bool,
     /// How many tasks the operation that is executed has woken on behalf of the running task.
     woken: u32,
+    /// Whether it takes time to wake somebody on an idle CPU.
+    sends: bool,
     /// Whether some task reads its CPU clock.
     polls: bool,
     checks: Checks,
@@ -212,6 +215,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             inheritance: options.inheritance.filter(|_| load.inherits),
             folds,
             woken: 0,
+            sends: machine.costs.idle_wakeup_ns.most() > 0,
             polls: load.reads_clocks(),
             checks: Checks::default(),
         }

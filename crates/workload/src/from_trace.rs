@@ -170,8 +170,9 @@ impl ModelBuilder {
         let chosen = part.tasks.clone();
         let hz = meta.system.as_ref().and_then(|system| system.hz).filter(|hz| *hz > 0);
         let tick = hz.map(|hz| 1_000_000_000 / Nanos::from(hz));
-        let track =
-            Selected::new(part.clone(), Kept::Story, Track::new(Cores::new(&meta.cpus, SMT_LOSS_PERCENT), tick));
+        // The costs of a machine go along where its kernel is known.
+        let track = Track::new(Cores::new(&meta.cpus, SMT_LOSS_PERCENT), tick, !meta.kernel.is_empty());
+        let track = Selected::new(part.clone(), Kept::Story, track);
         let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self {
             replay: Replay::new(meta, (track, (seen, CostsSeen::default()))),

@@ -34,6 +34,9 @@ pub struct SeenCosts {
     /// The same, if a task on another CPU woke it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_idle_exit_ns: Option<Cost>,
+    /// CPU time that it takes a task to wake another one on an idle CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_wakeup_ns: Option<Cost>,
     /// From a wake-up on another CPU, whose task it preempts, until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeup_to_switch_ns: Option<Cost>,
@@ -55,10 +58,11 @@ impl SeenCosts {
 
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> [Option<Cost>; 6] {
+    pub fn all(&self) -> [Option<Cost>; 7] {
         [
             self.idle_exit_ns,
             self.remote_idle_exit_ns,
+            self.idle_wakeup_ns,
             self.wakeup_to_switch_ns,
             self.timer_to_switch_ns,
             self.own_wakeup_to_switch_ns,

@@ -3,9 +3,18 @@
 use super::{Cause, Core};
 use schedlab_base::{Cost, CpuId, Nanos, Rng};
 
+/// How long an operation takes this time.
+#[inline]
+pub(super) fn drawn(cost: &Cost, jitter_percent: u64, rng: &mut Option<Rng>) -> Nanos {
+    match rng {
+        Some(rng) => varied(cost, jitter_percent, rng),
+        None => cost.median(),
+    }
+}
+
 /// A draw from the times that an operation takes.
 #[cold]
-pub(super) fn varied(cost: &Cost, jitter_percent: u64, rng: &mut Rng) -> Nanos {
+fn varied(cost: &Cost, jitter_percent: u64, rng: &mut Rng) -> Nanos {
     match cost {
         Cost::Fixed(time) if jitter_percent > 0 => rng.about(*time, time * jitter_percent / 100),
         _ => cost.draw(rng),

@@ -66,8 +66,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let mut leaves = false;
         loop {
             let op = self.processes[p as usize].next_op();
-            if !leaves && self.is_in_kernel(cpu, op) {
-                return self.stay_in_kernel(cpu, p);
+            if self.stays_in_kernel(cpu, p, op, leaves) {
+                return self.go_on(cpu, p);
             }
             let Some(op) = op else {
                 self.exit(cpu, p);
@@ -129,32 +129,8 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Elsewhere
     }
 
-    /// Whether this operation must wait until the task returns to user mode, where it will be preempted.
-    #[inline]
-    fn is_in_kernel(&self, cpu: CpuId, op: Option<&Op>) -> bool {
-        let computes = matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. } | Op::Jobs(_)));
-        self.cx.cpus[cpu as usize].kernel_until > self.cx.now && !computes
-    }
-
-    /// The CPU was asked to reschedule when the system call of its task ends, which has woken another one, or an
-    /// interrupt there does. What the task computes next may begin meanwhile, as a recorded burst has that time in it;
-    /// but it neither sleeps nor wakes others before.
-    fn stay_in_kernel(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
-        let rest = self.cx.cpus[cpu as usize].kernel_until - self.cx.now;
-        self.processes[p as usize].begin(Burst::Time, rest);
-        self.go_on(cpu, p)
-    }
-
-    /// The running task has woken others, which takes its CPU so long in addition to its bursts.
-    #[cold]
-    fn finish_call(&mut self, cpu: CpuId, p: TaskId, call: Nanos) -> Result<()> {
-        let until_preempted = self.cx.cpus[cpu as usize].kernel_until.saturating_sub(self.cx.now);
-        self.processes[p as usize].begin(Burst::Time, call.max(until_preempted));
-        self.go_on(cpu, p)
-    }
-
     /// Lets the running task work.
-    fn go_on(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+    pub(super) fn go_on(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         self.start_burst(cpu, p);
         self.cx.touch(cpu);
         Ok(())

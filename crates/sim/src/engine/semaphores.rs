@@ -68,6 +68,12 @@ impl<S: Scheduler> Engine<'_, S> {
         self.wake_all(awaited.then_some(asker), p)
     }
 
+    /// Who waits for the answer that a task gives next there.
+    pub(super) fn answered(&self, p: TaskId, s: u32) -> Option<TaskId> {
+        let (_, asker) = *self.processes[p as usize].rare().questions.iter().find(|(sem, _)| *sem == s)?;
+        Some(asker).filter(|asker| self.processes[*asker as usize].wait == Wait::Answer)
+    }
+
     fn wait_answer(&mut self, p: TaskId) -> Did {
         let process = &mut self.processes[p as usize];
         if process.rare().answers > 0 {

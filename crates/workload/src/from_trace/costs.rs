@@ -13,7 +13,7 @@ use schedlab_track::{Delay, Observer, Occupant, Replay, Slot, Stop, Wake, row};
 use serde::Serialize;
 
 /// So many wake-ups at least show a cost.
-const FEWEST: u64 = 16;
+pub(super) const FEWEST: u64 = 16;
 
 /// A preemption later than this was not the wake-up's: a tick's, or that of the end of a slice.
 const PROMPT: Nanos = 100_000;
@@ -50,7 +50,7 @@ struct Woken {
 }
 
 /// How often an operation took how long: enough of them for a 99th percentile.
-type Times = Sample<2048>;
+pub(super) type Times = Sample<2048>;
 
 /// The observer.
 #[derive(Debug, Default)]
@@ -133,14 +133,16 @@ impl Sink for CostsOf {
 
 impl CostsSeen {
     /// The costs that enough wake-ups show, as they vary. `sent` says that what soft interrupts woke was mostly woken
-    /// by what the running task had sent: in the simulation that task wakes it.
-    pub(super) fn seen(&self, sent: bool) -> SeenCosts {
+    /// by what the running task had sent: in the simulation that task wakes it. `idle_wakeups` is how long it took
+    /// tasks to wake others on idle CPUs.
+    pub(super) fn seen(&self, sent: bool, idle_wakeups: &Times) -> SeenCosts {
         let none = Times::default();
         let (timers, packets) = if sent { (&none, &self.from_soft_irq) } else { (&self.from_soft_irq, &none) };
         let cost = |sample: &Times| sample.cost().filter(|_| sample.seen() >= FEWEST);
         SeenCosts {
             idle_exit_ns: cost(&self.from_idle),
             remote_idle_exit_ns: cost(&self.from_idle_elsewhere),
+            idle_wakeup_ns: cost(idle_wakeups),
             wakeup_to_switch_ns: cost(&self.from_other_cpu),
             timer_to_switch_ns: cost(&self.from_interrupt.with(timers)),
             own_wakeup_to_switch_ns: cost(&self.from_running_task.with(packets)),

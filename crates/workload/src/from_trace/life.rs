@@ -111,6 +111,8 @@ pub(super) struct Task {
     pub asked: Option<(TaskIx, Context)>,
     /// Those whose wake-ups it has asked for, and which another CPU has not done yet.
     pub owes: Vec<TaskIx>,
+    /// Its CPU time since it asked for the first of these, or since the last was done.
+    pub sending: Nanos,
     /// Who has asked for its wake-up, which its CPU has not done yet.
     pub owed_by: Option<TaskIx>,
     /// What it sleeps for, if the trace says so.
@@ -162,6 +164,7 @@ impl Task {
             moved: false,
             asked: None,
             owes: Vec::new(),
+            sending: 0,
             owed_by: None,
             sleeps: None,
             burst: 0,

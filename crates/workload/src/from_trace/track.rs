@@ -2,6 +2,7 @@
 
 use super::cause::{NO_WAKER, Pairs};
 use super::cores::Cores;
+use super::costs::Times;
 use super::habits::Silence;
 use super::handoffs::Handoffs;
 use super::identity::Identity;
@@ -57,14 +58,18 @@ pub(super) struct Track {
     /// The trace has the requests for wake-ups, and that they are done.
     pub wakings: bool,
     pub wakeups: bool,
+    /// The model has the costs of wake-ups.
+    pub has_costs: bool,
+    /// How long it took tasks to tell idle CPUs that they wake somebody there.
+    pub sent: Times,
     /// The window is over: what is told now only says more of the time before.
     pub closed: bool,
 }
 
 impl Track {
-    /// `tick`: the time between two ticks, if known.
-    pub(super) fn new(cores: Cores, tick: Option<Nanos>) -> Self {
-        Self { cores, tick, ..Self::default() }
+    /// `tick`: the time between two ticks, if known. `has_costs` says that the model has the costs of wake-ups.
+    pub(super) fn new(cores: Cores, tick: Option<Nanos>, has_costs: bool) -> Self {
+        Self { cores, tick, has_costs, ..Self::default() }
     }
 
     /// The modelled task; made, with this beginning, if there is none or it has ended.
@@ -130,6 +135,16 @@ impl Track {
             None => {}
         }
         let work = self.cores.count(on, ns, now);
+        if !task.owes.is_empty() {
+            task.sending += work;
+            return;
+        }
+        self.works(ix, (since, now), work);
+    }
+
+    /// A task has done some work.
+    pub(super) fn works(&mut self, ix: TaskIx, (since, now): (Nanos, Nanos), work: Nanos) {
+        let task = &mut self.tasks[ix as usize];
         let before = task.work;
         task.work = task.work.saturating_add(work);
         if self.runs < MOST_RUNS {
@@ -173,7 +188,7 @@ impl Track {
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
-        self.is_awake(ix, now);
+        self.is_awake(ix, cpu, now);
         let turn = self.next_turn();
         self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         self.cores.begins(cpu, now);
@@ -226,7 +241,7 @@ impl Observer for Track {
         }
         for ix in 0..self.tasks.len() {
             self.charge_up_to(ix as TaskIx, end);
-            self.is_at_its_end(ix as TaskIx);
+            self.is_at_its_end(ix as TaskIx, end);
             self.tasks[ix].leaves(self.start, end);
         }
     }
@@ -325,7 +340,7 @@ impl Observer for Track {
         match stop.state {
             TaskState::Runnable => self.gives_up(ix, cpu, &stop),
             state => {
-                self.is_at_its_end(ix);
+                self.is_at_its_end(ix, stop.now);
                 self.leaves(ix, state, stop.now);
             }
         }
@@ -343,7 +358,7 @@ impl Observer for Track {
             return;
         }
         self.charge(ix, cpu, since);
-        self.is_at_its_end(ix);
+        self.is_at_its_end(ix, since);
         let task = &mut self.tasks[ix as usize];
         if let Place::Running { since, .. } = task.place {
             task.place = Place::Blocked { since, sure: false };

@@ -1,6 +1,7 @@
 //! A task is woken: its sleep is over, and whoever woke it has done so in its own sequence.
 
 use super::cause::{NO_WAKER, believed};
+use super::costs::FEWEST;
 use super::life::Place;
 use super::sequence::{NOBODY, TaskIx, Token};
 use super::track::Track;
@@ -27,7 +28,7 @@ impl Track {
     /// A wake-up is done, of a task that was there before.
     pub(super) fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
         self.wakeups = true;
-        self.is_done(ix, wake.now);
+        self.is_done(ix, wake.target, wake.now);
         self.tasks[ix as usize].doubted = false;
         let asked = self.who_asked(ix);
         let task = &mut self.tasks[ix as usize];
@@ -44,10 +45,10 @@ impl Track {
     }
 
     /// The task gets a CPU. If its wake-up was not seen, it may have been asked for when the task was about to sleep.
-    pub(super) fn is_awake(&mut self, ix: TaskIx, now: Nanos) {
+    pub(super) fn is_awake(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         let by = self.who_asked(ix).unwrap_or(NO_WAKER);
         self.wake(ix, now, by, false);
-        self.is_done(ix, now);
+        self.is_done(ix, cpu, now);
     }
 
     /// Who asked for a wake-up of the task before it slept, if anybody did, and still runs.
@@ -63,22 +64,36 @@ impl Track {
         there.is_some_and(|cpu| cpu != here && self.on.get(cpu as usize).is_none_or(Option::is_none))
     }
 
-    /// The wake-up of the task is done, and whoever asked for it has got so far.
-    fn is_done(&mut self, ix: TaskIx, now: Nanos) {
+    /// The wake-up of the task is done on this CPU, and whoever asked for it has got so far.
+    fn is_done(&mut self, ix: TaskIx, on: CpuId, now: Nanos) {
         let Some(by) = self.tasks[ix as usize].owed_by.take() else { return };
-        let owes = &mut self.tasks[by as usize].owes;
-        if let Some(at) = owes.iter().position(|owed| *owed == ix) {
-            owes.remove(at);
-            self.charge_up_to(by, now);
-            self.push(by, Token::Post(ix));
+        self.charge_up_to(by, now);
+        let waker = &mut self.tasks[by as usize];
+        if let Some(at) = waker.owes.iter().position(|owed| *owed == ix) {
+            waker.owes.remove(at);
+            let elsewhere = !matches!(waker.place, Place::Running { cpu, .. } if cpu == on);
+            self.has_sent(by, ix, elsewhere, now);
         }
     }
 
     /// The task does no more for now. Those whose wake-ups are on their way have not got a CPU yet.
-    pub(super) fn is_at_its_end(&mut self, ix: TaskIx) {
+    pub(super) fn is_at_its_end(&mut self, ix: TaskIx, now: Nanos) {
         for owed in std::mem::take(&mut self.tasks[ix as usize].owes) {
-            self.push(ix, Token::Post(owed));
+            self.has_sent(ix, owed, true, now);
         }
+    }
+
+    /// A task has told an idle CPU that it wakes somebody there, `elsewhere`, or it did that itself after all. What it
+    /// takes to tell another CPU is a cost of the machine, where enough show it, and no work.
+    fn has_sent(&mut self, by: TaskIx, sleeper: TaskIx, elsewhere: bool, now: Nanos) {
+        let took = std::mem::take(&mut self.tasks[by as usize].sending);
+        if elsewhere {
+            self.sent.add(took);
+        }
+        if took > 0 && !(elsewhere && self.has_costs && self.sent.seen() > FEWEST) {
+            self.works(by, (now.saturating_sub(took), now), took);
+        }
+        self.push(by, Token::Post(sleeper));
     }
 
     /// A post, or a fork, goes where the task that does it is now: it must still run.

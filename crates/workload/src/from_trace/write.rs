@@ -129,7 +129,7 @@ impl ModelBuilder {
         let sync = synced(tasks, semaphores, services, keys);
         let span = window.1 - window.0;
         let end = self.end(kept, keys, span);
-        let costs = self.replay.observer.1.1.seen(self.soft_irqs_are_sent);
+        let costs = self.replay.observer.1.1.seen(self.soft_irqs_are_sent, &self.track().sent);
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
         let taken = &self.track().taken;

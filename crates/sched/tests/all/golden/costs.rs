@@ -107,6 +107,34 @@ fn a_task_pays_for_each_task_that_it_wakes() {
     assert_eq!(lane_of(10_000, 40_000), "0 urgent, 0 waker, 1.04 urgent, 4.04 waker, 4.04 -, 13.04 waker, 13.04 -");
 }
 
+/// Who wakes a task on another CPU tells that CPU first if it is idle: here twice, as the third time it is not.
+#[test]
+fn it_takes_time_to_wake_a_task_on_an_idle_cpu() {
+    let slept = [Op::Ask(0), Op::Await, run(1), Op::SemWait(1), run(1), Op::SemWait(2)];
+    let sleeper = pinned(once("sleeper", slept.into()), 1);
+    let waker = [run(2), Op::SemWait(0), Op::Answer(0), run(3), Op::SemPost(1), run(9), Op::SemPost(2), run(1)];
+    let mut third = pinned(once("third", vec![run(5)]), 1);
+    third.start = 13 * MS;
+    let load = Load {
+        tasks: vec![pinned(once("waker", waker.into()), 0), sleeper, third],
+        sems: ["questions", "second", "third"].map(str::to_owned).into(),
+        ..Load::default()
+    };
+    let mut machine = bare("2");
+    let lanes = |machine: &Machine| {
+        let accounts = simulate("linux-6.12", machine, &load, &[], 100 * MS);
+        [lane(&accounts, 0), lane(&accounts, 1)].join("; ")
+    };
+    assert_eq!(
+        lanes(&machine),
+        "0 waker, 15 -; 0 sleeper, 0 -, 2 sleeper, 3 -, 5 sleeper, 6 -, 13 third, 16 sleeper, 16 third, 18 -"
+    );
+    machine.costs.idle_wakeup_ns = 500_000.into();
+    let told =
+        "0 waker, 16 -; 0 sleeper, 0 -, 2.5 sleeper, 3.5 -, 6 sleeper, 7 -, 13 third, 15 sleeper, 15 third, 18 -";
+    assert_eq!(lanes(&machine), told);
+}
+
 #[test]
 fn a_move_costs_the_more_the_farther_it_goes() {
     let machine = Machine { costs: Costs { remote_percent: 100, ..Costs::none() }, ..cached(two_nodes()) };

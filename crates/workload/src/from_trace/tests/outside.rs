@@ -198,3 +198,33 @@ fn what_a_task_sleeps_for_says_who_wakes_it() {
     assert_eq!(model(Context::SoftIrq, Some(Sleep::Pipe)), none);
     assert_eq!(model(Context::Unknown, Some(Sleep::Pipe)), (true, true));
 }
+
+/// From the 17th time on the cost is known to be the machine's, and is no work of the waker.
+#[test]
+fn what_it_takes_to_wake_an_idle_cpu_is_a_cost_of_the_machine() {
+    let mut s = Script::default();
+    s.name(1, "waker").name(2, "sleeper").switch(0, 0, 0, Runnable, 1).switch(0, 1, 0, Runnable, 2);
+    s.switch(5, 1, 2, Sleeping, 0);
+    for round in 0..40 {
+        let at = 1_000 * round + 100;
+        s.at(at, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1, context: Context::Task });
+        // The last time its CPU turns out to be the waker's own.
+        let target = CpuId::from(round < 39);
+        s.at(at + 30, target, Payload::Wakeup { tid: 2, prio: 120, target });
+        if target == 0 {
+            break;
+        }
+        s.switch(at + 31, 1, 0, Runnable, 2).switch(at + 70, 0, 1, Sleeping, 0).switch(at + 100, 1, 2, Sleeping, 0);
+        s.wake_in(Context::HardIrq, at + 900, 0, 0, 1).switch(at + 900, 0, 0, Runnable, 1);
+    }
+    s.switch(39_200, 0, 1, Sleeping, 2);
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    s.names.iter().for_each(|name| builder.name(name));
+    builder.events(&s.events);
+    let workload = builder.finish(&Options::default()).unwrap().workload;
+    let costs = workload.recorded.as_ref().expect("a kernel is named").costs;
+    assert_eq!(costs.idle_wakeup_ns, Some(fixed(30)));
+    let round = |n, run| format!("{n} x run {run}, post wake-sleeper-2, run 40, sleep 830; ");
+    let expected = round(16, 130) + &round(23, 100) + "1 x run 130, post wake-sleeper-2, run 70";
+    assert_eq!(told(&workload, "waker-1").join("; "), expected);
+}

@@ -1,0 +1,68 @@
+//! The time that system calls take from a task, beside its bursts.
+
+use super::Engine;
+use crate::process::Burst;
+use crate::program::Op;
+use crate::scheduler::Scheduler;
+use crate::task::TaskId;
+use schedlab_base::{CpuId, Nanos, Result};
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// Whether this operation must wait until the task returns to user mode, where it will be preempted.
+    #[inline]
+    fn is_in_kernel(&self, cpu: CpuId, op: Option<&Op>) -> bool {
+        let computes = matches!(op, Some(Op::Run(_) | Op::Runtime(_) | Op::Mem { .. } | Op::Jobs(_)));
+        self.cx.cpus[cpu as usize].kernel_until > self.cx.now && !computes
+    }
+
+    /// Whether something takes the task time in the kernel before this operation. It does that now. `leaves` says that
+    /// it is not preempted any more.
+    ///
+    /// The CPU may have been asked to reschedule when the system call of its task ends, which has woken another one, or
+    /// an interrupt there does. What the task computes next may begin meanwhile, as a recorded burst has that time in
+    /// it; but it neither sleeps nor wakes others before.
+    #[inline]
+    pub(super) fn stays_in_kernel(&mut self, cpu: CpuId, p: TaskId, op: Option<&Op>, leaves: bool) -> bool {
+        if !leaves && self.is_in_kernel(cpu, op) {
+            let rest = self.cx.cpus[cpu as usize].kernel_until - self.cx.now;
+            self.processes[p as usize].begin(Burst::Time, rest);
+            return true;
+        }
+        self.sends && op.is_some_and(|op| self.sends_first(cpu, p, op))
+    }
+
+    /// Whether the task has first to tell another CPU, which is idle, that it wakes somebody there. It does that now.
+    fn sends_first(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> bool {
+        if std::mem::take(&mut self.processes[p as usize].sent) {
+            return false;
+        }
+        let there = self.wakes_first(p, op).map(|q| self.cx.task(q).cpu);
+        let idle = |there: &CpuId| *there != cpu && self.cx.cpus[*there as usize].curr.is_none();
+        if there.filter(idle).is_none() {
+            return false;
+        }
+        let takes = self.cx.idle_wakeup().max(1);
+        self.processes[p as usize].sent = true;
+        self.processes[p as usize].begin(Burst::Time, takes);
+        true
+    }
+
+    /// Whom an operation will wake first, of those that wake somebody whenever he waits.
+    fn wakes_first(&self, p: TaskId, op: &Op) -> Option<TaskId> {
+        match *op {
+            Op::Synced(ref op) => self.wakes_first(p, op),
+            Op::SemPost(s) | Op::Ask(s) => self.resources.sems[s as usize].waiters.front().copied(),
+            Op::Answer(s) => self.answered(p, s),
+            Op::Signal(c) => self.resources.conds[c as usize].front().copied(),
+            _ => None,
+        }
+    }
+
+    /// The running task has woken others, which takes its CPU so long in addition to its bursts.
+    #[cold]
+    pub(super) fn finish_call(&mut self, cpu: CpuId, p: TaskId, call: Nanos) -> Result<()> {
+        let until_preempted = self.cx.cpus[cpu as usize].kernel_until.saturating_sub(self.cx.now);
+        self.processes[p as usize].begin(Burst::Time, call.max(until_preempted));
+        self.go_on(cpu, p)
+    }
+}
