@@ -39,11 +39,13 @@ export function keyOf(by: By, row: Row): string {
 }
 
 /**
- * Whether a row passes the filter: words that must all occur, each perhaps after `cpu:`, `pid:`, `group:` or `task:`.
+ * Whether a row passes the filter: words that must all hold, each perhaps after `cpu:`, `pid:`, `group:`, `process:` or
+ * `name:`, with `*` and `?` a pattern, or after `-` what must not hold. The server's search takes the same.
  */
 export function matches(row: Row, filter: string): boolean {
   return filter
     .toLowerCase()
+    .replace(/\bcpu\s+(?=\d+(\s|$))/g, "cpu:")
     .split(/\s+/)
     .filter(Boolean)
     .every((word) => {
@@ -53,26 +55,35 @@ export function matches(row: Row, filter: string): boolean {
 }
 
 function matchesWord(row: Row, word: string): boolean {
-  const [, field, text] = /^(cpu|pid|tid|group|task|process):(.+)$/.exec(word) ?? [null, "", word];
-  const has = (value: string | number | null | undefined) =>
-    String(value ?? "")
-      .toLowerCase()
-      .includes(text as string);
+  const [, field, asked = word] = /^(cpu|pid|tid|group|name|task|process):(.+)$/.exec(word) ?? [];
+  const name = like(asked, row.name ?? row.label);
+  const group = like(asked, row.group);
+  const process = like(asked, row.process);
+  const pid = [row.tid, row.tgid].some((id) => String(id ?? "") === asked);
   switch (field) {
     case "cpu":
-      return row.cpu === undefined || row.cpu === null ? row.kind !== "cpu" : String(row.cpu) === text;
+      return row.cpu === undefined || row.cpu === null ? row.kind !== "cpu" : String(row.cpu) === asked;
     case "pid":
     case "tid":
-      return String(row.tid ?? "") === text;
+      return pid;
     case "group":
-      return has(row.group);
+      return group;
     case "process":
-      return has(row.process);
+      return process;
+    case "name":
     case "task":
-      return has(row.name ?? row.label);
+      return name;
     default:
-      return has(row.label) || has(row.group) || has(row.process) || String(row.tid ?? "") === text;
+      return name || group || process || pid || (row.kind === "cpu" && asked === `cpu${row.cpu}`);
   }
+}
+
+/** Whether a text contains what is asked, or fits it if that is a pattern. */
+function like(asked: string, text: string | null | undefined): boolean {
+  const lower = (text ?? "").toLowerCase();
+  if (!/[*?]/.test(asked)) return lower.includes(asked);
+  const escaped = asked.replace(/[\\^$.+()[\]{}|]/g, "\\$&");
+  return new RegExp(`^${escaped.replace(/\*+/g, ".*").replaceAll("?", ".")}$`, "su").test(lower);
 }
 
 /** The rows that pass the filter, and the groups that contain one of them. */

@@ -105,6 +105,18 @@ test("a filter's words must all hold", () => {
   assert.ok(!matches(row, "tid:1"));
 });
 
+test("a filter takes what the search takes", () => {
+  const task = { row: 0, kind: "task", label: "Worker/1 71", name: "Worker/1", depth: 0, tid: 71 } as Row;
+  const row = { ...task, tgid: 70, process: "server", group: "/site/a" };
+  for (const text of ["70", "pid:70", "work", "worker/?", "server", "/site", "group:site name:*1", "name:WORK"])
+    assert.ok(matches(row, text), text);
+  for (const text of ["7", "pid:7", "name:server", "work?", "server 9", "group:*a/", "name:(", "-w*"])
+    assert.ok(!matches(row, text), text);
+  const cpu = (number: number) => ({ row: number, kind: "cpu", label: `CPU ${number}`, depth: 0, cpu: number }) as Row;
+  for (const text of ["cpu 3", "cpu:3", "CPU3", "cpu"]) assert.ok(matches(cpu(3), text), text);
+  for (const text of ["cpu 3", "cpu:3", "cpu3"]) assert.ok(!matches(cpu(13), text), text);
+});
+
 test("the row at a height", () => {
   const found = layout({
     rows: { cpu: [], task: rows },
