@@ -93,11 +93,7 @@ export class Pane {
   }
 
   showRemarks(): void {
-    const { info } = this.trace;
-    const sentences = [
-      ...(info.partial ? [info.partial] : []),
-      ...info.remarks.filter((remark) => remark !== info.partial),
-    ];
+    const sentences = [...this.trace.info.remarks];
     if (this.trace.leftOut) sentences.push(`${this.trace.leftOut} tasks that ran least are not listed.`);
     this.remarks.replaceChildren(
       ...sentences.map((text) => h("p", { class: "remark" }, text.charAt(0).toUpperCase() + text.slice(1))),

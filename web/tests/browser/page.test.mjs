@@ -21,12 +21,15 @@ before(async () => {
   const empty = make({ cpus: 1, tasks: 0, end: 0, seed: 1 });
   Object.assign(empty, { spans: { cpu: [], task: [] }, steps: [], marks: {}, violations: [] });
   empty.info.remarks = ["The trace has no events."];
+  const partial = make({ cpus: 2, tasks: 4, end: END, seed: 7 });
+  Object.assign(partial.info, { partial: "one process", remarks: ["one process; record without --only"] });
   const many = make({ cpus: 64, tasks: 3000, end: 5e7, seed: 8 });
   served = await site({
     one: bundleOf([one()]),
     two: bundleOf([one(), b]),
     empty: bundleOf([empty]),
     many: bundleOf([many]),
+    partial: bundleOf([partial]),
   });
   chrome = await browser();
 });
@@ -287,6 +290,12 @@ test("two traces have one axis, and zoom together", { skip }, () =>
 test("an empty trace says that it is empty", { skip }, () =>
   on("empty", "", async (page) => {
     assert.match(await page.textContent(".remarks"), /no events/);
+  }),
+);
+
+test("a partial recording says so once", { skip }, () =>
+  on("partial", "", async (page) => {
+    assert.deepEqual(await page.locator(".remark").allTextContents(), ["One process; record without --only"]);
   }),
 );
 
