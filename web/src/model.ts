@@ -30,6 +30,11 @@ export class Trace {
     return this.info.id;
   }
 
+  /** How many tasks are in it, also those that are not listed; it may name others that do nothing. */
+  get tasks(): number {
+    return this.byId.task.size + this.leftOut;
+  }
+
   /** The letter that stands for it where two traces are compared. */
   get letter(): string {
     return String.fromCharCode(65 + this.info.id);

@@ -5,7 +5,7 @@ import { h } from "../dom";
 import type { Trace } from "../model";
 import type { Pick } from "../settings";
 import { State, STATE_NAMES, type At, type ListItem, type Wait, type Waker } from "../source";
-import { duration, instant } from "../units";
+import { count, duration, instant } from "../units";
 import { bar, button, facts, heading, note, place, swatch, table, taskLink, type Cell } from "./parts";
 
 export async function details(app: App): Promise<Node[]> {
@@ -28,19 +28,20 @@ export async function details(app: App): Promise<Node[]> {
 }
 
 function welcome(app: App): Node[] {
-  const infos = app.traces.map(({ info, letter }) =>
-    facts([
+  const infos = app.traces.map((trace) => {
+    const { info, letter } = trace;
+    return facts([
       ["Trace", app.traces.length > 1 ? `${letter}: ${info.name}` : info.name],
       ["Made by", info.kind],
       ["Kernel", info.kernel ?? "unknown"],
       ["Machine", info.machine],
       ["Length", duration(info.end)],
-      ["Events", info.events.toLocaleString("en-US")],
-      ["CPUs", info.cpus.length],
-      ["Tasks", info.tasks],
-      ["Losses", info.losses || null],
-    ]),
-  );
+      ["Events", count(info.events)],
+      ["CPUs", count(info.cpus.length)],
+      ["Tasks", count(trace.tasks)],
+      ["Losses", info.losses ? count(info.losses) : null],
+    ]);
+  });
   return [
     h("h2", {}, "The trace"),
     ...infos,

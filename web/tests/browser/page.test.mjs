@@ -22,7 +22,7 @@ before(async () => {
   Object.assign(empty, { spans: { cpu: [], task: [] }, steps: [], marks: {}, violations: [] });
   empty.info.remarks = ["The trace has no events."];
   const partial = make({ cpus: 2, tasks: 4, end: END, seed: 7 });
-  Object.assign(partial.info, { partial: "one process", remarks: ["one process; record without --only"] });
+  Object.assign(partial.info, { tasks: 154, partial: "one process", remarks: ["one process; record without --only"] });
   const many = make({ cpus: 64, tasks: 3000, end: 5e7, seed: 8 });
   served = await site({
     one: bundleOf([one()]),
@@ -61,6 +61,12 @@ test("a trace opens, and says what it is", { skip }, () =>
     assert.match(await page.title(), /made-up\.arrows/);
     assert.deepEqual(await windowOf(page), { from: 0, to: END, span: END });
     assert.ok(Number(await data(page, "rows")) > 30);
+  }),
+);
+
+test("the tasks are counted that are shown, as in stats", { skip }, () =>
+  on("partial", "", async (page) => {
+    assert.match(await page.textContent("#panel-body dl"), /Tasks4(?!\d)/);
   }),
 );
 
