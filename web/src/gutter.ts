@@ -48,15 +48,17 @@ function drawLabel(surface: Surface, pane: Pane, placed: Placed, y: number): voi
   const room = GUTTER - x - 10 - (hovered || placed.pinned ? PIN_ZONE : 0);
   const tid = placed.row.kind === "task" && placed.row.tid !== undefined ? String(placed.row.tid) : "";
   const number = tid && room > 90 ? tid : "";
+  const bold = placed.row.kind === "group" || Boolean(picked);
   const text = fit(
     placed.row.kind === "task" ? (placed.row.name ?? placed.title) : placed.title,
     room - (number ? number.length * 6.5 + 18 : 0),
+    bold,
   );
   if (placed.row.kind === "task" && placed.row.task !== undefined) {
     surface.rect(`hue${(pane.trace.hues[placed.row.task] ?? 7) % HUES}` as Style, x - 1, y + 6, 4, placed.height - 11);
-    surface.text("ink", text, x + 8, middle, { bold: Boolean(picked) });
+    surface.text("ink", text, x + 8, middle, { bold });
   } else {
-    surface.text("ink", text, x, middle, { bold: placed.row.kind === "group" || Boolean(picked) });
+    surface.text("ink", text, x, middle, { bold });
   }
   if (number) surface.text("soft", number, x + room, middle, { size: 10, align: "right" });
   if (hovered || placed.pinned) drawPin(surface, GUTTER - 14, middle, placed.pinned);

@@ -27,6 +27,10 @@ export interface Surface {
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif';
 
+function fontOf(size: number, bold = false): string {
+  return `${bold ? "600 " : ""}${size}px ${FONT}`;
+}
+
 type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 const patterns = new Map<string, OffscreenCanvas>();
@@ -104,7 +108,7 @@ export class CanvasSurface implements Surface {
 
   text(style: Style, text: string, x: number, y: number, options: TextOptions = {}): void {
     const context = this.context;
-    context.font = `${options.bold ? "600 " : ""}${options.size ?? 11}px ${FONT}`;
+    context.font = fontOf(options.size ?? 11, options.bold);
     context.textAlign = options.align ?? "left";
     context.textBaseline = "middle";
     context.fillStyle = this.colors[style];
@@ -227,16 +231,18 @@ export class SvgSurface implements Surface {
   }
 }
 
-const widths = new Map<string, number>();
+const plainWidths = new Map<string, number>();
+const boldWidths = new Map<string, number>();
 let measuring: OffscreenCanvasRenderingContext2D | null = null;
 
 /** The width of a text of 11 pixels. */
-export function textWidth(text: string): number {
+export function textWidth(text: string, bold = false): number {
+  const widths = bold ? boldWidths : plainWidths;
   let width = widths.get(text);
   if (width === undefined) {
     measuring ??= new OffscreenCanvas(1, 1).getContext("2d");
     if (!measuring) return text.length * 7;
-    measuring.font = `11px ${FONT}`;
+    measuring.font = fontOf(11, bold);
     width = measuring.measureText(text).width;
     if (widths.size > 20000) widths.clear();
     widths.set(text, width);
@@ -245,12 +251,12 @@ export function textWidth(text: string): number {
 }
 
 /** As much of a text as fits into `width`; nothing if fewer than three characters would. */
-export function fit(text: string, width: number): string {
-  if (textWidth(text) <= width) return text;
+export function fit(text: string, width: number, bold = false): string {
+  if (textWidth(text, bold) <= width) return text;
   let [low, high] = [0, text.length];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (textWidth(`${text.slice(0, middle)}…`) <= width) low = middle;
+    if (textWidth(`${text.slice(0, middle)}…`, bold) <= width) low = middle;
     else high = middle - 1;
   }
   return low >= 3 ? `${text.slice(0, low)}…` : "";

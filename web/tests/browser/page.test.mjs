@@ -21,7 +21,8 @@ before(async () => {
   const empty = make({ cpus: 1, tasks: 0, end: 0, seed: 1 });
   Object.assign(empty, { spans: { cpu: [], task: [] }, steps: [], marks: {}, violations: [] });
   empty.info.remarks = ["The trace has no events."];
-  const partial = make({ cpus: 2, tasks: 4, end: END, seed: 7 });
+  const long = ["a_name_that_is_too_long_for_its_place_beside_the_lanes"];
+  const partial = make({ cpus: 2, tasks: 4, end: END, seed: 7, names: long });
   Object.assign(partial.info, { tasks: 154, partial: "one process", remarks: ["one process; record without --only"] });
   const many = make({ cpus: 64, tasks: 3000, end: 5e7, seed: 8 });
   served = await site({
@@ -190,6 +191,24 @@ test("what is seen is saved as PNG and as SVG", { skip }, () =>
     assert.match(svg, /^<svg xmlns/);
     assert.match(svg, />CPU 3</);
     assert.ok(svg.length > 10_000 && svg.length < 3_000_000, `${svg.length} bytes`);
+  }),
+);
+
+test("a name in bold leaves room for the number beside it", { skip }, () =>
+  on("partial", "pick=0.task.0.1000", async (page) => {
+    const svg = await exported(page, "Shift+E");
+    const [name, number] = await page.evaluate((text) => {
+      const picture = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+      document.body.append(picture);
+      const texts = [...picture.querySelectorAll("text")];
+      const at = texts.findIndex((one) => one.textContent.startsWith("a_name") && one.hasAttribute("font-weight"));
+      return texts.slice(at, at + 2).map((one) => {
+        const { x, width } = one.getBBox();
+        return { text: one.textContent, from: x, to: x + width };
+      });
+    }, svg);
+    assert.equal(number.text, "1000");
+    assert.ok(name.to + 4 < number.from, JSON.stringify([name, number]));
   }),
 );
 
