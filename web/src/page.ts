@@ -32,6 +32,7 @@ export class Page implements App, Commands {
   theme: Theme = "light";
   hover: App["hover"] = null;
   private all: Pane[] = [];
+  private readonly tooltip = new Tooltip(this);
   private readonly panel: Panel;
   private readonly toolbar: Toolbar;
   private readonly searchField: Search;
@@ -99,12 +100,12 @@ export class Page implements App, Commands {
   }
 
   private build(): void {
-    const tooltip = new Tooltip(this);
     const scale = { of: "", highest: 1 };
     this.all = this.traces.map((trace) => new Pane(this, trace, scale));
     for (const pane of this.all) {
       pane.panes = () => this.all;
-      new Pointer(this, pane, tooltip);
+      new Pointer(this, pane, this.tooltip);
+      pane.scroller.addEventListener("scroll", () => this.tooltip.hide());
     }
     byId("panes").replaceChildren(
       ...this.all.map((pane, i) => (this.all.length > 1 ? this.titled(pane, i) : pane.element)),
@@ -215,6 +216,7 @@ export class Page implements App, Commands {
 
   private moved(): void {
     document.body.dataset.window = `${Math.round(this.axis.from)}-${Math.round(this.axis.to)}`;
+    this.tooltip.hide();
     this.store();
     this.redraw();
   }
@@ -277,6 +279,7 @@ export class Page implements App, Commands {
   });
 
   rearrange(): void {
+    this.tooltip.hide();
     for (const pane of this.all) pane.rearrange();
     this.toolbar.filters();
     this.panel.arrange();

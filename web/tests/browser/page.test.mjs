@@ -121,6 +121,29 @@ test("a drag selects, F zooms to it, Escape clears", { skip }, () =>
   }),
 );
 
+test("what is said of a place goes when the place moves", { skip }, () =>
+  on("one", "", async (page) => {
+    const said = page.locator("#tooltip");
+    const point = async (y) => {
+      await page.mouse.move(500, y);
+      await said.waitFor({ state: "visible" });
+    };
+    await point(345);
+    await press(page, "w");
+    assert.ok(await said.isHidden(), "after zooming");
+    await point(346);
+    await press(page, "t");
+    assert.ok(await said.isVisible(), "nothing has moved");
+    await press(page, "PageDown");
+    await said.waitFor({ state: "hidden" });
+    await point(347);
+    await press(page, "/");
+    await page.keyboard.type("cc1");
+    await press(page, "Control+Enter");
+    assert.ok(await said.isHidden(), "after hiding rows");
+  }),
+);
+
 test("the list of violations jumps to its place", { skip }, () =>
   on("one", "panel=violations", async (page) => {
     await page.click(".jump >> nth=0");
