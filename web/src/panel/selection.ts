@@ -113,12 +113,15 @@ function tasks(document: unknown): Node[] {
   const rows = [...all]
     .sort((a, b) => number(b, "wait_us") - number(a, "wait_us") || number(b, "run_us") - number(a, "run_us"))
     .slice(0, ROWS)
-    .map((task): Cell[] => [
-      `${text(task, "name")} ${text(task, "tid")}`,
-      figure("_us", number(task, "run_us")),
-      figure("_us", number(task, "wait_us")),
-      figure("_us", number(child(task, "latency_us"), "p99")),
-    ]);
+    .map((task): Cell[] => {
+      const latency = child(task, "latency_us");
+      return [
+        `${text(task, "name")} ${text(task, "tid")}`,
+        figure("_us", number(task, "run_us")),
+        figure("_us", number(task, "wait_us")),
+        number(latency, "count") > 0 ? figure("_us", number(latency, "p99")) : "-",
+      ];
+    });
   if (!rows.length) return [note("No task ran or waited here.")];
   return [
     heading("Tasks that waited longest"),

@@ -125,6 +125,14 @@ test("a selection has the numbers of stats --from --to", { skip }, async () => {
   });
 });
 
+test("a task that was not woken in the selection has no latency", { skip }, async () => {
+  schedlab(command, "sim", "li:tasks=2", "-k", "linux-6.12", "-d", "100ms", "-o", files.file("hogs.arrows"));
+  await on(await serve(files.file("hogs.arrows")), "panel=selection&select=40000000-60000000", async (page) => {
+    const cells = page.locator("[aria-label='Tasks that waited longest'] td:last-child");
+    assert.deepEqual(await cells.allTextContents(), ["-", "-"]);
+  });
+});
+
 test("a click on a wait says who ran there and who woke the task", { skip }, async () => {
   await on(await serve(files.file("whole.arrows")), "panel=waits", async (page) => {
     await page.click(".jump >> nth=0");
