@@ -172,7 +172,8 @@ export class Bundled implements Source {
     const value = new Float64Array(bins);
     if (name === "runnable") {
       for (const cpu of held.cpus) meanOfSteps(held.steps, cpu, held.end, window.from, window.to, bins, value);
-      return { ...window, value };
+      const known = meanOfKnown(held.steps, held.cpus, held.end, window, bins);
+      return { ...window, value: value.map((one, bin) => (Number.isNaN(known[bin]) ? NaN : one)) };
     }
     if (name === "frequency")
       return { ...window, value: meanOfKnown(held.frequencies, held.cpus, held.end, window, bins) };

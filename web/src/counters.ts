@@ -138,7 +138,7 @@ export class CounterPlot {
   private range(): { min: number; max: number } {
     let max = 0;
     for (const { value } of this.data) for (const one of value) if (one > max) max = one;
-    return { min: 0, max: max * 1.08 || 1 };
+    return { min: 0, max: (max || 1) * 1.08 };
   }
 
   private columns(): uPlot.AlignedData {

@@ -241,17 +241,24 @@ impl Curve {
     }
 }
 
-/// The values of a curve; bins in which nothing is known are left out.
-#[must_use]
-pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
-    let (values, unit): (Vec<Option<f64>>, _) = match curve {
+/// A curve's value in each bin, unless nothing is known there, and the unit.
+fn values(index: &Index, curve: Curve, axis: Axis) -> (Vec<Option<f64>>, &'static str) {
+    match curve {
         Curve::Runnable => {
+            let known = means(&index.queues, axis, index.end);
             let queue = runnable(index, axis);
-            ((0..axis.bins).map(|bin| Some(queue[bin] / axis.width(bin).max(1.0))).collect(), "tasks")
+            let mean = |bin: usize| known[bin].map(|_| queue[bin] / axis.width(bin).max(1.0));
+            ((0..axis.bins).map(mean).collect(), "tasks")
         }
         Curve::Frequency => (means(&index.frequencies, axis, index.end), "kHz"),
         Curve::Latency(percent) => (latencies(index, percent, axis), "ns"),
-    };
+    }
+}
+
+/// The values of a curve; bins in which nothing is known are left out.
+#[must_use]
+pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
+    let (values, unit) = values(index, curve, axis);
     let known: Vec<(u32, f64)> = (0..).zip(values).filter_map(|(bin, value)| Some((bin, value?))).collect();
     let columns = vec![
         ("bin", Arc::new(UInt32Array::from_iter_values(known.iter().map(|(bin, _)| *bin))) as ArrayRef),
@@ -298,6 +305,21 @@ mod tests {
     use super::*;
     use crate::steps::Step;
     use proptest::prelude::*;
+
+    #[test]
+    fn queues_that_nobody_knows_are_not_empty() {
+        let steps = |all: &[(Nanos, u64)]| {
+            let mut steps = Steps::default();
+            all.iter().for_each(|&(time, value)| steps.push(time, Step { value, waiting: false }));
+            steps
+        };
+        let queues = vec![steps(&[(10, 2), (20, UNKNOWN), (25, 0)]), steps(&[(0, UNKNOWN), (30, 1)])];
+        let mut index = Index::default();
+        (index.end, index.queues) = (40, queues);
+        let (values, _) = values(&index, Curve::Runnable, Axis { from: 0, to: 40, bins: 8 });
+        let known = [None, None, Some(2.0), Some(2.0), None, Some(0.0), Some(1.0), Some(1.0)];
+        assert_eq!(values, known);
+    }
 
     proptest! {
         #[test]
