@@ -1,5 +1,5 @@
 /** The heat map of CPUs over time, from tiles: one picture of pixels for each tile. */
-import { heatColor, type Theme } from "./palette";
+import { heatColor, type Style, type Theme } from "./palette";
 import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type Window } from "./source";
 import type { Surface } from "./surface";
 import { levelOf, tilesBetween, tileSpan, type Tiles } from "./tiles";
@@ -14,6 +14,8 @@ export interface HeatView {
   end: number;
   window: Window;
   theme: Theme;
+  /** How to hatch what nobody knows. */
+  gap: Style;
 }
 
 /** The value of the strongest colour: the highest that was seen in any trace, so that colours can be compared. */
@@ -24,6 +26,8 @@ export interface HeatScale {
 
 interface Picture {
   canvas: OffscreenCanvas;
+  /** Whether something in it is unknown, and left out. */
+  gaps: boolean;
   tile: HeatTile;
   highest: number;
   theme: Theme;
@@ -63,7 +67,10 @@ export class Heat {
       const length = tileSpan(tile.level);
       const left = x + (tile.tile * length - view.window.from) / nsPerPixel;
       if (!exact) surface.clip(x + (k * span - view.window.from) / nsPerPixel, y, span / nsPerPixel, height);
-      surface.image(this.picture(tile, view), left, y, length / nsPerPixel, height);
+      const { canvas, gaps } = this.picture(tile, view);
+      const known = Math.min(length, view.end - tile.tile * length);
+      if (gaps) surface.hatch(view.gap, left, y, known / nsPerPixel, height);
+      surface.image(canvas, left, y, length / nsPerPixel, height);
       if (!exact) surface.unclip();
     }
     surface.unclip();
@@ -84,16 +91,15 @@ export class Heat {
     if (tile.labels.length) this.labels = tile.labels;
   }
 
-  private picture(tile: HeatTile, view: HeatView): OffscreenCanvas {
+  private picture(tile: HeatTile, view: HeatView): Picture {
     const key = `${view.trace}/${view.of}/${tile.level}/${tile.tile}`;
     const known = this.pictures.get(key);
-    if (known && known.tile === tile && known.highest === this.highest && known.theme === view.theme)
-      return known.canvas;
-    const canvas = paint(tile, this.highest, view.theme);
+    if (known && known.tile === tile && known.highest === this.highest && known.theme === view.theme) return known;
+    const picture = { ...paint(tile, this.highest, view.theme), tile, highest: this.highest, theme: view.theme };
     this.pictures.delete(key);
-    this.pictures.set(key, { canvas, tile, highest: this.highest, theme: view.theme });
+    this.pictures.set(key, picture);
     if (this.pictures.size > 24) this.pictures.delete(this.pictures.keys().next().value as string);
-    return canvas;
+    return picture;
   }
 
   /** The value of a row at an instant, or null if it is unknown or not there yet. */
@@ -109,23 +115,20 @@ export class Heat {
   }
 }
 
-/** A picture of one pixel a cell; what is unknown is chequered. */
-function paint(tile: HeatTile, highest: number, theme: Theme): OffscreenCanvas {
+/** A picture of one pixel a cell, through which the hatching behind it is seen where nothing is known. */
+function paint(tile: HeatTile, highest: number, theme: Theme): Pick<Picture, "canvas" | "gaps"> {
   const rows = Math.max(1, tile.rows);
   const canvas = new OffscreenCanvas(TILE_BINS, rows);
   const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
   const pixels = context.createImageData(TILE_BINS, rows);
   const cells = new Uint32Array(pixels.data.buffer);
-  const gap = packed(theme === "dark" ? [255, 106, 94] : [196, 39, 27]);
-  const paper = packed(theme === "dark" ? [18, 22, 27] : [255, 255, 255]);
   const colors = colorsOf(tile.highest / Math.max(1, highest), theme);
   for (let i = 0; i < tile.cell.length; i++) {
     const cell = tile.cell[i] as number;
-    if (cell === UNKNOWN_CELL) cells[i] = (i + Math.floor(i / TILE_BINS)) % 4 < 2 ? gap : paper;
-    else cells[i] = colors[(cell + 15) >> 4] as number;
+    if (cell !== UNKNOWN_CELL) cells[i] = colors[(cell + 15) >> 4] as number;
   }
   context.putImageData(pixels, 0, 0);
-  return canvas;
+  return { canvas, gaps: tile.cell.includes(UNKNOWN_CELL) };
 }
 
 /** One number a pixel: red, green, blue and opacity in the order of the bytes. */

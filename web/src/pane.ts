@@ -10,6 +10,7 @@ import { drawMarks, MarkStore } from "./marks";
 import type { Trace } from "./model";
 import { drawDifference, drawOverview, OVERVIEW_HEIGHT } from "./overview";
 import { Painter, type Area, type PaintContext } from "./paint";
+import type { Style } from "./palette";
 import { layout, rowAt, type Layout, type Placed } from "./rows";
 import { drawGrid, drawRuler, RULER_HEIGHT } from "./ruler";
 import { NONE, type By, type Overview } from "./source";
@@ -229,6 +230,7 @@ export class Pane {
       window,
       selection: settings.selection,
       other: settings.differences ? (this.other?.overview ?? null) : null,
+      gap: this.gap,
     });
     const letter = this.letter ? `${this.letter}  ` : "";
     surface.text("ink", `${letter}Whole trace`, x + 12, y + 14, { bold: true });
@@ -257,7 +259,13 @@ export class Pane {
       end: info.end,
       window: this.app.axis.window(),
       theme: this.app.theme,
+      gap: this.gap,
     };
+  }
+
+  /** Red is for lost events alone: a partial recording lacks nothing that it was to have. */
+  private get gap(): Style {
+    return this.trace.info.losses ? "unknown" : "soft";
   }
 
   private drawHeat(surface: Surface, x: number, y: number): void {

@@ -24,6 +24,11 @@ before(async () => {
   const long = ["a_name_that_is_too_long_for_its_place_beside_the_lanes"];
   const partial = make({ cpus: 2, tasks: 4, end: END, seed: 7, names: long });
   Object.assign(partial.info, { tasks: 154, partial: "one process", remarks: ["one process; record without --only"] });
+  // Nothing is known of its CPUs: 0 is that state, and the length of a queue that nobody knows is none.
+  partial.spans.cpu.forEach((span) => (span.state = 0));
+  partial.steps.forEach((step) => (step.length = 2 ** 32 - 1));
+  Object.assign(partial.info, { losses: 0 });
+  Object.assign(partial.marks, { loss: [] });
   const many = make({ cpus: 64, tasks: 3000, end: 5e7, seed: 8 });
   served = await site({
     one: bundleOf([one()]),
@@ -216,6 +221,18 @@ test("what is seen is saved as PNG and as SVG", { skip }, () =>
     assert.ok(svg.length > 10_000 && svg.length < 3_000_000, `${svg.length} bytes`);
   }),
 );
+
+test("what nobody knows is hatched, in red where events were lost", { skip }, async () => {
+  const hatched = (svg) => new Set(svg.match(/url\(#hatch-\w+/g));
+  await on("partial", "", async (page) => {
+    const svg = await exported(page, "Shift+E");
+    assert.deepEqual(hatched(svg), new Set(["url(#hatch-soft"]));
+    assert.doesNotMatch(svg, /<polyline[^>]+stroke-width="1.25"/, "no curve of queues that are not known");
+  });
+  await on("one", "", async (page) => {
+    assert.ok(hatched(await exported(page, "Shift+E")).has("url(#hatch-unknown"));
+  });
+});
 
 test("a name in bold leaves room for the number beside it", { skip }, () =>
   on("partial", "pick=0.task.0.1000", async (page) => {
