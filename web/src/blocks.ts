@@ -6,11 +6,12 @@ import { Painter, type PaintContext } from "./paint";
 import type { Theme } from "./palette";
 import { Pixels, PixelSurface } from "./pixels";
 import type { Layout, Placed } from "./rows";
-import { CanvasSurface } from "./surface";
+import { CanvasSurface, STRIPE } from "./surface";
 import type { Window } from "./source";
 
-const WIDTH = 256;
-const HEIGHT = 100;
+/** Whole stripes, so that a hatching goes on from block to block. */
+const WIDTH = 32 * STRIPE;
+const HEIGHT = 13 * STRIPE;
 /** For so many ms after the scale has changed, tiles are waited for rather than stood in for: most come sooner. */
 const PATIENCE = 250;
 /** So many blocks that show nothing are kept: making one takes longer than painting it. */

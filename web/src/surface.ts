@@ -35,11 +35,13 @@ type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 const patterns = new Map<string, OffscreenCanvas>();
 
-/** Diagonal stripes of a colour, 8 pixels apart: blocks are a multiple of that wide, so that stripes go on across them. */
+/** From one stripe of a hatching to the next, across and down, in pixels. */
+export const STRIPE = 8;
+
 function stripes(color: string): OffscreenCanvas {
   let pattern = patterns.get(color);
   if (!pattern) {
-    pattern = new OffscreenCanvas(8, 8);
+    pattern = new OffscreenCanvas(STRIPE, STRIPE);
     const context = pattern.getContext("2d") as OffscreenCanvasRenderingContext2D;
     context.strokeStyle = color;
     context.lineWidth = 2;
