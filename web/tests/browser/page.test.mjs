@@ -399,6 +399,28 @@ for (const [name, options] of [
   );
 }
 
+test("on a narrow screen the panel is below the lanes", { skip }, () =>
+  on(
+    "one",
+    "",
+    async (page) => {
+      const room = await page.evaluate(() => {
+        const of = (selector) => document.querySelector(selector).getBoundingClientRect();
+        return {
+          across: document.documentElement.scrollWidth - innerWidth,
+          below: of("#panel").top - of("#panes").bottom,
+          lanes: [of(".lanes-canvas").width, of(".scroller").height],
+          search: of("#search").width,
+          panel: of("#panel").height,
+        };
+      });
+      assert.deepEqual([room.across, room.below, room.lanes[0]], [0, 0, 390]);
+      assert.ok(room.lanes[1] >= 160 && room.panel >= 160 && room.search >= 160, JSON.stringify(room));
+    },
+    { width: 390, height: 800 },
+  ),
+);
+
 for (const colorScheme of ["light", "dark"]) {
   test(`axe finds nothing, ${colorScheme}`, { skip }, () =>
     on(
