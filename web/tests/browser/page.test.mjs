@@ -323,6 +323,17 @@ test("search filters, and the filter can be taken back", { skip }, () =>
   }),
 );
 
+test("what is found shows its id beside a long name", { skip }, () =>
+  on("partial", "", async (page) => {
+    await press(page, "/");
+    await page.keyboard.type("too_long");
+    await page.waitForFunction(() => document.body.dataset.hits === "1");
+    const hint = page.locator(".hit-hint");
+    assert.match(await hint.textContent(), /^1000/);
+    assert.ok(await hint.evaluate((one) => one.scrollWidth <= one.clientWidth), "the id is whole");
+  }),
+);
+
 test("menus hide lanes, show marks and curves", { skip }, () =>
   on("one", "", async (page) => {
     const all = Number(await data(page, "rows"));
