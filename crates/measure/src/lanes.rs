@@ -102,14 +102,14 @@ pub struct Sum {
     pub wait: Nanos,
 }
 
-/// Sums up a window: who ran and waited for how long, and which CPUs there were.
+/// Sums up a window: who ran and waited for how long, and on which CPUs.
 #[derive(Clone, Debug)]
 pub struct Census {
     /// The window that is looked at.
     pub window: Window,
     /// Each task that ran or waited in it.
     pub tasks: BTreeMap<Slot, Sum>,
-    /// How long each CPU was busy in it; every CPU of the trace is there.
+    /// How long each CPU was busy in it; every CPU on which a task ran in the trace is there.
     pub busy: BTreeMap<CpuId, Nanos>,
 }
 

@@ -39,7 +39,7 @@ pub struct Args {
     /// The width of the picture in columns (default: the terminal's width, or 80).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..=2000))]
     width: Option<u16>,
-    /// The largest number of lanes: the first CPUs, or the busiest tasks.
+    /// The largest number of lanes: the first CPUs, those that stay idle last, or the busiest tasks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "24")]
     lanes: u16,
     /// When to use colours; `auto` means on a terminal, unless NO_COLOR is set.
@@ -70,6 +70,17 @@ struct Overview {
     tasks: Vec<TaskLabel>,
 }
 
+impl Overview {
+    /// At most so many CPUs: the first ones, but none on which nothing ran before one on which something did.
+    fn first_cpus(&self, most: u16) -> Vec<CpuId> {
+        let mut cpus = self.cpus.clone();
+        cpus.sort_by_key(|cpu| !self.busy.contains_key(cpu));
+        cpus.truncate(most.into());
+        cpus.sort_unstable();
+        cpus
+    }
+}
+
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let (by, remark) = lanes_by(&args)?;
@@ -81,16 +92,15 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let width = args.width.map_or_else(terminal_width, usize::from);
     let (window, length, color) = (overview.window, overview.length, colored(args.color));
     let picture = Picture { window, length, width, color, selected: args.selection.selection().chooses_tasks() };
-    let most = usize::from(args.lanes);
     let text = match by {
         By::Cpu => {
-            let cpus = &overview.cpus[..overview.cpus.len().min(most)];
+            let cpus = overview.first_cpus(args.lanes);
             let cells = CpuCells::new(overview.window, picture.cpu_cells(), cpus.iter().copied());
             let drawn = follow(&args.trace, cells, overview.window)?.lanes;
             picture.cpus(&drawn, &overview.busy, &overview.tasks, overview.cpus.len() - cpus.len())
         }
         By::Task => {
-            let tasks = &overview.tasks[..overview.tasks.len().min(most)];
+            let tasks = &overview.tasks[..overview.tasks.len().min(args.lanes.into())];
             let cells = TaskCells::new(overview.window, picture.task_cells(tasks), tasks.iter().map(|t| t.task));
             let drawn = follow(&args.trace, cells, overview.window)?.lanes;
             picture.tasks(&drawn, tasks, overview.tasks.len() - tasks.len())
@@ -126,8 +136,8 @@ fn overview(args: &Args, ui: &Ui) -> Result<Overview> {
     let chosen = args.selection.chosen(&args.trace, ui)?;
     let mut window = Window { from: part.from, to: part.to };
     let census = Sight { census: Census::new(window), cpus: args.cpu.clone(), near: BTreeSet::new() };
-    let Followed { lanes: sight, length, tasks } = follow(&args.trace, census, window)?;
-    let Sight { mut census, cpus: only, near } = sight;
+    let Followed { lanes: sight, length, mut cpus, tasks } = follow(&args.trace, census, window)?;
+    let Sight { census, cpus: only, near } = sight;
     if length == 0 {
         return Err(Error::input("the trace has nothing to draw: no time passes in it").file(&args.trace));
     }
@@ -146,13 +156,11 @@ fn overview(args: &Args, ui: &Ui) -> Result<Overview> {
     let mut tasks: Vec<TaskLabel> = tasks.into_iter().filter(|(task, _)| wanted(task)).map(label).collect();
     tasks.sort_by_key(|t| (std::cmp::Reverse(t.sum.run), std::cmp::Reverse(t.sum.wait), t.tid));
     if let Some(only) = &only {
-        census.busy.retain(|cpu, _| only.contains(*cpu));
-        if census.busy.is_empty() {
-            let what = format!("nothing ran on CPU {only} in this trace");
-            return Err(Error::input(what).key("--cpu").file(&args.trace));
+        cpus.retain(|cpu| only.contains(*cpu));
+        if cpus.is_empty() {
+            return Err(Error::input(format!("the trace has no CPU {only}")).key("--cpu").file(&args.trace));
         }
     }
-    let cpus = census.busy.keys().copied().collect();
     Ok(Overview { window, length, cpus, busy: census.busy, tasks })
 }
 
@@ -182,7 +190,7 @@ fn spans(args: &Args, by: By, overview: &Overview) -> Result<Value> {
 }
 
 fn cpu_spans(args: &Args, overview: &Overview) -> Result<Value> {
-    let cpus: Vec<CpuId> = overview.cpus.iter().copied().take(args.lanes.into()).collect();
+    let cpus = overview.first_cpus(args.lanes);
     let selected: BTreeSet<Slot> = overview.tasks.iter().map(|t| t.task).collect();
     let wanted =
         |s: &Span| s.doing == Doing::Running && cpus.binary_search(&s.cpu).is_ok() && selected.contains(&s.task);

@@ -38,6 +38,28 @@ fn a_cpu_shows_the_tasks_that_run_on_it() {
 }
 
 #[test]
+fn a_cpu_that_stays_idle_has_its_lane() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("w.json"), r#"{ "tasks": { "hog": { "cpus": [2], "run": 1000 } } }"#).unwrap();
+    let sim = ["sim", "--kernel", "linux-6.12", "--machine", "4", "--workload", "w.json", "--duration", "10ms"];
+    ok(folder.path(), &[&sim[..], &["-o", "t.arrows"]].concat());
+    let gantt = |args: &[&str]| ok(folder.path(), &[&["gantt", "t.arrows"], args].concat());
+    let text = gantt(&[]);
+    for cpu in ["cpu0", "cpu1", "cpu3"] {
+        assert!(lane(&text, cpu).chars().all(|c| c == ' '), "{text}");
+    }
+    assert!(text.contains("0%") && !text.contains("more tasks"), "{text}");
+    let two = gantt(&["--lanes", "2"]);
+    assert!(two.contains("cpu0") && two.contains("cpu2") && two.contains("and 2 more CPUs"), "{two}");
+    let idle = gantt(&["--cpu", "3"]);
+    assert!(idle.contains("cpu3") && !idle.contains('*'), "{idle}");
+    let value: Value = serde_json::from_str(&gantt(&["--json"])).expect("JSON");
+    assert_eq!(value["lanes"][3], serde_json::json!({ "cpu": 3, "spans": [] }));
+    let none = schedlab(folder.path(), &["gantt", "t.arrows", "--cpu", "7"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no CPU 7"));
+}
+
+#[test]
 fn tasks_show_what_they_do() {
     let folder = trace();
     let text = ok(folder.path(), &["gantt", "t.arrows", "--from", "10ms", "--to", "50ms", "--by", "task"]);

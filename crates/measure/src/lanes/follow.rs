@@ -55,6 +55,8 @@ pub struct Followed<L> {
     pub lanes: L,
     /// The length of the trace.
     pub length: Nanos,
+    /// The CPUs that the trace lists or an event names.
+    pub cpus: Vec<CpuId>,
     /// The tasks that ran, waited or were moved in the window, with their thread ids and last names.
     pub tasks: BTreeMap<Slot, (Tid, String)>,
 }
@@ -75,7 +77,8 @@ impl<L: Lanes> Follow<L> {
         let (start, end) = tracker.bounds();
         let there = tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.inner.has(*slot));
         let tasks = there.map(|(slot, tid)| (slot, (tid, names.of(slot).comm.to_string()))).collect();
-        Followed { lanes: following.lanes, length: end - start, tasks }
+        let cpus = tracker.present().collect();
+        Followed { lanes: following.lanes, length: end - start, cpus, tasks }
     }
 }
 

@@ -141,7 +141,9 @@ impl Picture {
             let _ = writeln!(out, "and {more} more CPUs (--lanes)");
         }
         out.push('\n');
-        out += &self.letters_legend(&letters, tasks);
+        let unlettered = |cell: &CpuCell| !cell.lost && cell.busy >= 0.5 && !letters.contains_key(&cell.tid);
+        let others = cells.lanes.values().flatten().any(unlettered);
+        out += &self.letters_legend(&letters, tasks, others);
         out += "blank: idle   · busy for less than half   ↑ woken; 2, 3: number of wake-ups\n";
         if cells.lanes.values().flatten().any(|cell| cell.lost) {
             out += "? events were lost\n";
@@ -246,7 +248,8 @@ impl Picture {
         self.dim(if blocked > sleeping { "~" } else { "·" })
     }
 
-    fn letters_legend(&self, letters: &BTreeMap<Tid, usize>, tasks: &[TaskLabel]) -> String {
+    /// Which task has which letter. Where `others`, some cells are of tasks that have none.
+    fn letters_legend(&self, letters: &BTreeMap<Tid, usize>, tasks: &[TaskLabel], others: bool) -> String {
         let mut shown: Vec<&TaskLabel> = tasks.iter().filter(|t| letters.contains_key(&t.tid)).collect();
         shown.sort_by_key(|t| letters[&t.tid]);
         let (mut out, mut column) = (String::new(), 0);
@@ -269,12 +272,15 @@ impl Picture {
         if column > 0 {
             out.push('\n');
         }
-        match tasks.len() - shown.len() {
-            0 if self.selected => {
+        match (tasks.len() - shown.len(), others) {
+            (0, false) => {}
+            (0, true) => {
                 let _ = writeln!(out, "{OTHER} where a task that is not selected ran longest");
             }
-            0 => {}
-            n => {
+            (n, false) => {
+                let _ = writeln!(out, "and {n} more tasks");
+            }
+            (n, true) => {
                 let others = if self.selected { "one of them, or a task that is not selected," } else { "one of them" };
                 let _ = writeln!(out, "and {n} more tasks ({OTHER} where {others} ran longest)");
             }
