@@ -5,7 +5,7 @@ use crate::follow::Tail;
 use crate::index::{Index, Indexer};
 use crate::marks::Marks;
 use crate::rows::{By, Rows};
-use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord};
+use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord};
 use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Wasted};
 use schedlab_trace::{Input, Options, ReadReport, Source};
 use serde_json::{Value, json};
@@ -158,6 +158,21 @@ impl Loaded {
         })?;
         let _ = self.read.set(read);
         let _ = self.ready.set(Ok(()));
+        Ok(())
+    }
+
+    /// Refuses a trace that has nothing to show: without events and without time.
+    ///
+    /// # Errors
+    /// When it is, and of one that was cut with the reason.
+    pub fn refuse_empty(&self) -> Result<()> {
+        if let Some(read) = self.read.get() {
+            read.refuse_if_nothing_is_left(&self.path)?;
+        }
+        let indexer = self.indexer();
+        if indexer.index.end == 0 && indexer.counts().0 == 0 {
+            return Err(Error::input("the trace has nothing to show: it has no events").file(&self.path));
+        }
         Ok(())
     }
 

@@ -176,7 +176,7 @@ fn reading(loaded: &Loaded, news: &News, follow: bool, enough: &dyn Fn()) -> Res
             enough();
         }
     };
-    if follow { loaded.follow(&grown) } else { loaded.read(&grown).and_then(|()| refuse_empty(loaded)) }
+    if follow { loaded.follow(&grown) } else { loaded.read(&grown).and_then(|()| loaded.refuse_empty()) }
 }
 
 /// Writes the page with all that it needs of the traces.
@@ -188,7 +188,7 @@ fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&In
     let bar = ui.progress(None, "reading");
     for loaded in traces {
         loaded.read(&|| ())?;
-        refuse_empty(loaded)?;
+        loaded.refuse_empty()?;
         loaded.check()?;
     }
     bar.finish_and_clear();
@@ -203,15 +203,6 @@ fn worst(traces: &[PathBuf], measure: &str) -> Result<Look> {
     let expressions = Expressions::parse(&[measure.to_owned()]).map_err(|e| e.key("--worst"))?;
     let found = look_among(traces, &expressions.subject())?;
     found.ok_or_else(|| Error::input("no task waited, so that there is no place to show").key("--worst"))
-}
-
-/// A trace without events and without time has nothing to show.
-fn refuse_empty(loaded: &Loaded) -> Result<()> {
-    let indexer = loaded.indexer();
-    if indexer.index.end == 0 && indexer.counts().0 == 0 {
-        return Err(Error::input("the trace has nothing to show: it has no events").file(&loaded.path));
-    }
-    Ok(())
 }
 
 fn announce(args: &Args, address: &str, look: Option<&Look>, ui: &Ui) {

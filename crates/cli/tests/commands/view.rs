@@ -247,6 +247,7 @@ fn what_is_no_trace_is_refused_in_one_message() {
     let middle = damaged.len() - 200;
     damaged[middle..middle + 100].fill(0x55);
     std::fs::write(at("damaged"), damaged).unwrap();
+    std::fs::write(at("torn"), &whole[..whole.len() / 2]).unwrap();
     let empty = Writer::create(at("empty"), &Meta::default()).unwrap();
     empty.finish().unwrap();
     for (name, what) in [
@@ -254,6 +255,7 @@ fn what_is_no_trace_is_refused_in_one_message() {
         ("text", "no trace of a known format"),
         ("nothing", "the file is empty"),
         ("damaged", "damaged"),
+        ("torn", "nothing is left of the trace: the file ends in the middle of a batch"),
         ("empty", "has no events"),
     ] {
         let (status, text) = message(folder.path(), &["view", "--no-open", name]);
