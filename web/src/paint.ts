@@ -222,14 +222,14 @@ export class Painter {
       const end = start + (tile.width[i] as number) * scale;
       const left = Math.max(Math.floor(start + 0.5), Math.floor(area.x));
       const width = Math.max(1, Math.floor(Math.min(end, right + 1) + 0.5) - left);
-      // A span that goes on in the next tile has no gap there.
-      const wide = end - start >= GAP_FROM && width > 2 && !goesOn(tile, i);
+      // A span that goes on in the next tile has no gap there; what a group has are bins.
+      const bins = placed.row?.kind === "group";
+      const wide = !bins && end - start >= GAP_FROM && width > 2 && !goesOn(tile, i);
       const w = wide ? width - 1 : width;
       if (placed.row?.kind === "cpu") this.cpu(context, tile, i, left, y, w);
-      else if (placed.row?.kind === "group") this.stack(tile, i, left, y, w, "hue7");
+      else if (bins) this.stack(tile, i, left, y, w, "hue7");
       else this.task(tile, i, left, y, w);
-      if (end - start >= LABEL_FROM && placed.row?.kind !== "group")
-        this.label(context, placed, tile, i, start, end - start, y);
+      if (end - start >= LABEL_FROM && !bins) this.label(context, placed, tile, i, start, end - start, y);
     }
   }
 

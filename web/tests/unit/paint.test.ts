@@ -15,8 +15,8 @@ interface Span {
   waiting?: number;
 }
 
-/** The rectangles that a CPU's lane gets, by style. 512 bins are as many pixels. */
-function painted(spans: Span[]): Map<string, number[][]> {
+/** The rectangles that a lane gets, by style. A bin is a pixel, or more if it is fewer ns. */
+function painted(spans: Span[], kind = "cpu", nsPerPixel = 1): Map<string, number[][]> {
   const share = (of: (span: Span) => number) => Uint8Array.from(spans, of);
   const tile: Tile = {
     level: 0,
@@ -53,8 +53,8 @@ function painted(spans: Span[]): Map<string, number[][]> {
     hatch() {},
     text() {},
   } as unknown as Surface;
-  const placed = [{ by: "cpu", y: 0, row: { row: 0, kind: "cpu", label: "CPU 0", depth: 0, cpu: 0 } }] as Placed[];
-  const area: Area = { x: 0, width: 512, from: 0, nsPerPixel: 1 };
+  const placed = [{ by: "cpu", y: 0, row: { row: 0, kind, label: "CPU 0", depth: 0, cpu: 0 } }] as Placed[];
+  const area: Area = { x: 0, width: 512, from: 0, nsPerPixel };
   new Painter().rows(surface, context, placed, 0, 0, area);
   return found;
 }
@@ -66,6 +66,11 @@ test("a span that goes on in the next tile has no gap there, however its ends ar
   assert.ok(Math.fround(start) + width < 512);
   const [run] = painted([{ start, width, state: State.running }]).get("running") ?? [];
   assert.deepEqual(run && [run[0], (run[0] as number) + (run[2] as number)], [14, 512]);
+});
+
+test("the bins of a group are no spans, and have no gaps however wide they are", () => {
+  const bins = Array.from({ length: 512 }, (_, i) => ({ start: i, width: 1, state: State.running }));
+  assert.equal(painted(bins, "group", 0.1).get("hue7")?.length, 1);
 });
 
 test("a short wait is no band over a long span", () => {
