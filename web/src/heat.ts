@@ -3,6 +3,21 @@ import { heatColor, type Style, type Theme } from "./palette";
 import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type Window } from "./source";
 import type { Surface } from "./surface";
 import { levelOf, tilesBetween, tileSpan, type Tiles } from "./tiles";
+import { count } from "./units";
+
+/** What a heat map shows: its title, and what its numbers count (load is in the scheduler's own unit). */
+const SHOWN: Record<string, { title: string; unit: string }> = {
+  queue: { title: "Run queues", unit: "tasks" },
+  load: { title: "Load", unit: "" },
+  considered: { title: "CPUs looked at", unit: "looks" },
+  memory: { title: "Memory by node", unit: "MiB" },
+};
+
+/** The title of a heat map, and a number of it with its unit. */
+export function heatWords(of: string): { title: string; number: (value: number) => string } {
+  const { title, unit } = SHOWN[of] ?? { title: of, unit: "" };
+  return { title, number: (value) => `${count(value, 2)} ${unit}`.trim() };
+}
 
 /** More rows than this share a row of the picture. */
 const MOST_ROWS = 128;

@@ -4,7 +4,7 @@ import { Blocks, placedIn, type Viewport } from "./blocks";
 import { CounterPlot, COUNTER_HEIGHT, countersOf } from "./counters";
 import { fitCanvas, h } from "./dom";
 import { DIFFERENCE_HEIGHT, GUTTER, HEAT_HEIGHT, RIGHT } from "./geometry";
-import { Heat, type HeatScale } from "./heat";
+import { Heat, heatWords, type HeatScale } from "./heat";
 import { drawGutter } from "./gutter";
 import { drawMarks, MarkStore } from "./marks";
 import type { Trace } from "./model";
@@ -269,15 +269,10 @@ export class Pane {
   }
 
   private drawHeat(surface: Surface, x: number, y: number): void {
-    const names: Record<string, string> = {
-      queue: "Run queues",
-      load: "Load",
-      considered: "CPUs looked at",
-      memory: "Memory by node",
-    };
+    const words = heatWords(this.app.settings.heat);
     this.heat.draw(surface, x + GUTTER, y, this.plotWidth, HEAT_HEIGHT - 1, this.heatView());
-    surface.text("ink", names[this.app.settings.heat] ?? this.app.settings.heat, x + 12, y + 14, { bold: true });
-    surface.text("soft", `0 to ${this.heat.highest}`, x + 12, y + 31, { size: 10 });
+    surface.text("ink", words.title, x + 12, y + 14, { bold: true });
+    surface.text("soft", `0 to ${words.number(this.heat.highest)}`, x + 12, y + 31, { size: 10 });
     const labels = this.heat.labels;
     if (labels.length > 1) {
       surface.text("soft", labels[0] ?? "", x + GUTTER - 8, y + 8, { size: 10, align: "right" });

@@ -2,6 +2,7 @@
 import type { App } from "./app";
 import { byId, debounce, h } from "./dom";
 import { HEAT_HEIGHT } from "./geometry";
+import { heatWords } from "./heat";
 import type { Pane } from "./pane";
 import type { Placed } from "./rows";
 import { STATE_NAMES, type At, type Window } from "./source";
@@ -104,10 +105,10 @@ export class Tooltip {
     const row = Math.floor((y / HEAT_HEIGHT) * Math.max(1, pane.heat.rows));
     const value = pane.heat.valueAt(pane.heatView(), pane.plotWidth, row, time);
     const label = pane.heat.labels[row] ?? "";
-    const text = value === null ? "unknown" : String(Math.round(value * 100) / 100);
+    const text = value === null ? "unknown" : `${heatWords(this.app.settings.heat).number(value)} (mean)`;
     this.open([
       h("div", { class: "tip-who" }, label),
-      h("div", {}, `${text} (mean)`),
+      h("div", {}, text),
       h("div", { class: "tip-time" }, instant(time, this.app.axis.span / 1000)),
     ]);
   }

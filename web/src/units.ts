@@ -30,8 +30,9 @@ export function instant(ns: number, step = 1000, largest = ns): string {
   return `${(ns / unit).toFixed(digits)} ${name}`;
 }
 
-export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+/** A number with its thousands apart, and with at most so many decimals. */
+export function count(value: number, decimals = 0): string {
+  return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
 /** `part` of 1 as per cent. */

@@ -149,6 +149,16 @@ test("what is said of a place goes when the place moves", { skip }, () =>
   }),
 );
 
+test("a heat map says what its numbers count", { skip }, () =>
+  on("one", "", async (page) => {
+    await page.mouse.move(500, 160);
+    await page.waitForFunction(() =>
+      /^CPU \d+[\d.]* tasks \(mean\)/.test(document.body.querySelector("#tooltip").textContent),
+    );
+    assert.match(await exported(page, "Shift+E"), />0 to \d+ tasks</);
+  }),
+);
+
 test("the list of violations jumps to its place", { skip }, () =>
   on("one", "panel=violations", async (page) => {
     await page.click(".jump >> nth=0");
