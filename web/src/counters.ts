@@ -99,7 +99,10 @@ export class CounterPlot {
 
   private want(window_: Window, width: number, end: number): void {
     const span = window_.to - window_.from;
-    const wanted = { from: Math.max(0, window_.from - span / 2), to: Math.min(end, window_.to + span / 2) };
+    const wanted = {
+      from: Math.floor(Math.max(0, window_.from - span / 2)),
+      to: Math.ceil(Math.min(end, window_.to + span / 2)),
+    };
     const have = this.data[0];
     const fine =
       have &&
@@ -113,7 +116,9 @@ export class CounterPlot {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       this.timer = 0;
-      void this.load(wanted, Math.min(4096, Math.max(16, Math.round(width))), key);
+      // A bin is a nanosecond at least.
+      const bins = Math.min(4096, Math.max(16, Math.round(width)), wanted.to - wanted.from);
+      void this.load(wanted, bins, key);
     }, 90);
   }
 

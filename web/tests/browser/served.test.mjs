@@ -133,6 +133,13 @@ test("a task that was not woken in the selection has no latency", { skip }, asyn
   });
 });
 
+test("a curve is drawn in a window of nanoseconds too", { skip }, async () => {
+  await on(await serve(files.file("hostile.arrows")), "t=50000000-50000050&show=cpu", async (page) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Shift+E")]);
+    assert.match(readFileSync(await download.path(), "utf8"), /<polyline[^>]+stroke-width="1.25"/);
+  });
+});
+
 test("a click on a wait says who ran there and who woke the task", { skip }, async () => {
   await on(await serve(files.file("whole.arrows")), "panel=waits", async (page) => {
     await page.click(".jump >> nth=0");
