@@ -4,7 +4,7 @@ import { h } from "./dom";
 import { palette, type Style, type Theme } from "./palette";
 import type { Series, Source, TraceInfo, Window } from "./source";
 import { GUTTER, RIGHT } from "./geometry";
-import type { Surface } from "./surface";
+import { textWidth, type Surface } from "./surface";
 import { duration } from "./units";
 
 export const COUNTER_HEIGHT = 58;
@@ -70,7 +70,11 @@ export class CounterPlot {
   ) {
     const legend =
       counter.series.length > 1
-        ? h("span", { class: "counter-legend" }, counter.series.map(({ label }) => label).join(", "))
+        ? h(
+            "span",
+            { class: "counter-legend" },
+            ...counter.series.map(({ label, style }) => h("span", { class: `curve-${style}` }, label)),
+          )
         : null;
     this.element = h(
       "div",
@@ -209,6 +213,12 @@ export class CounterPlot {
     surface.text("ink", this.counter.title, 12, y + 16, { size: 11 });
     const { max } = this.range();
     surface.text("soft", this.counter.format(max / 1.08), x - 6, y + 12, { size: 10, align: "right" });
+    surface.text("soft", this.counter.format(0), x - 6, y + COUNTER_HEIGHT - 6, { size: 10, align: "right" });
+    let left = 12;
+    for (const { label, style } of this.counter.series.length > 1 ? this.counter.series : []) {
+      surface.text(style, label, left, y + 30, { size: 10 });
+      left += textWidth(label) + 6;
+    }
     const at = (time: number) => x + ((time - window_.from) / (window_.to - window_.from)) * width;
     surface.clip(x, y, width, COUNTER_HEIGHT);
     this.data.forEach((series, k) => {

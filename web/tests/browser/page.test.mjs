@@ -149,6 +149,18 @@ test("what is said of a place goes when the place moves", { skip }, () =>
   }),
 );
 
+test("the names of curves have their colours, in a saved picture too", { skip }, () =>
+  on("one", "counters=latency", async (page) => {
+    const names = page.locator(".counter-legend > *");
+    assert.deepEqual(await names.allTextContents(), ["median", "p99"]);
+    const colours = await names.evaluateAll((all) => all.map((one) => getComputedStyle(one).color));
+    assert.notEqual(colours[0], colours[1]);
+    const svg = await exported(page, "Shift+E");
+    assert.match(svg, /<text[^>]+fill="#2569ad"[^>]*>median</);
+    assert.match(svg, /<text[^>]+fill="#c65a11"[^>]*>p99</);
+  }),
+);
+
 test("a heat map says what its numbers count", { skip }, () =>
   on("one", "", async (page) => {
     await page.mouse.move(500, 160);
