@@ -99,23 +99,26 @@ export function drawDifference(
   b: Overview,
   axisEnd: number,
 ): void {
-  const bins = Math.min(a.queue.length, b.queue.length);
-  let most = 0.5;
-  for (let i = 0; i < bins; i++) most = Math.max(most, Math.abs((b.queue[i] as number) - (a.queue[i] as number)));
+  const step = (a.to - a.from) / a.queue.length;
+  // The bins of a longer trace are wider: B's is the one around the middle of A's. After the end of one there is none.
+  const differences = Array.from(a.queue, (queue, i) => {
+    const at = (a.from + (i + 0.5) * step - b.from) / (b.to - b.from);
+    return (b.queue[Math.floor(at * b.queue.length)] ?? queue) - queue;
+  });
+  const most = Math.max(0.5, ...differences.map(Math.abs));
   const middle = y + height / 2;
   surface.rect("paper", x, y, width, height);
-  for (let i = 0; i < bins; i++) {
-    const difference = (b.queue[i] as number) - (a.queue[i] as number);
-    const left = x + ((a.from + (i * (a.to - a.from)) / bins) / axisEnd) * width;
+  differences.forEach((difference, i) => {
+    const left = x + ((a.from + i * step) / axisEnd) * width;
     const tall = (Math.abs(difference) / most) * (height / 2 - 1);
-    if (tall < 0.3) continue;
+    if (tall < 0.3) return;
     surface.rect(
       difference > 0 ? "more" : "less",
       left,
       difference > 0 ? middle - tall : middle,
-      Math.max(1, width / bins),
+      Math.max(1, (step / axisEnd) * width),
       tall,
     );
-  }
+  });
   surface.rect("rule", x, middle, width, 1);
 }

@@ -247,7 +247,9 @@ export class Pane {
     const a = this.panes()[0]?.overview;
     if (a && this.overview)
       drawDifference(surface, x + GUTTER, y, this.plotWidth, DIFFERENCE_HEIGHT, a, this.overview, this.app.axis.end);
-    surface.text("soft", "runnable: B more, B less", x + 12, y + DIFFERENCE_HEIGHT / 2, { size: 10 });
+    surface.text("soft", `runnable: ${this.letter} more, ${this.letter} less`, x + 12, y + DIFFERENCE_HEIGHT / 2, {
+      size: 10,
+    });
   }
 
   heatView() {

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settingsOf } from "../../src/model";
+import { drawDifference } from "../../src/overview";
 import { Painter, type Area, type PaintContext } from "../../src/paint";
 import type { Placed } from "../../src/rows";
-import { NONE, State, type Tile, type TraceInfo } from "../../src/source";
+import { NONE, State, type Overview, type Tile, type TraceInfo } from "../../src/source";
 import type { Surface } from "../../src/surface";
 import { upright } from "../../src/dom";
 
@@ -83,6 +84,19 @@ test("a short wait is no band over a long span", () => {
   // A task on its way to an idle CPU.
   assert.equal(band(State.idle, 1, 500), false);
   assert.equal(band(State.idle, 128, 500), true);
+});
+
+test("two traces of different lengths are compared at the same instants", () => {
+  const overview = (queue: number[]): Overview =>
+    ({ from: 0, to: queue.length * 100, queue: Float32Array.from(queue) }) as unknown as Overview;
+  const bars: [string, number][] = [];
+  const rect = (style: string, x: number) => {
+    if (style === "more" || style === "less") bars.push([style, x]);
+  };
+  // Twice as long, in as many bins: what differs is its end, which A does not have, and the third quarter of A.
+  const long = { ...overview([2, 1, 5, 5]), to: 800 };
+  drawDifference({ rect } as unknown as Surface, 0, 0, 800, 20, overview([2, 2, 2, 1]), long, 800);
+  assert.deepEqual(bars, [["less", 200]]);
 });
 
 test("a name cannot turn the text beside it around", () =>
