@@ -161,6 +161,19 @@ test("the names of curves have their colours, in a saved picture too", { skip },
   }),
 );
 
+test("the length of a selection covers no time of the axis", { skip }, () =>
+  on("one", "select=180000000-240000000", async (page) => {
+    const times = [...(await exported(page, "Shift+E")).matchAll(/<text x="([\d.]+)"[^>]*>(\d+ ms|60.00 ms)</g)];
+    const at = Object.fromEntries(times.map(([, x, text]) => [text, Number(x)]));
+    const flag = at["60.00 ms"];
+    assert.ok(flag && at["100 ms"] && at["300 ms"], JSON.stringify(at));
+    for (const [text, x] of Object.entries(at)) {
+      const apart = text === "60.00 ms" || x + 30 < flag - 30 || x > flag + 30;
+      assert.ok(apart, `${text} at ${x}, the flag at ${flag}`);
+    }
+  }),
+);
+
 test("a heat map says what its numbers count", { skip }, () =>
   on("one", "", async (page) => {
     await page.mouse.move(500, 160);
