@@ -192,6 +192,11 @@ fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&In
         loaded.check()?;
     }
     bar.finish_and_clear();
+    if let Some(from) = initial.and_then(|initial| initial.from)
+        && traces.iter().all(|loaded| loaded.indexer().index.end <= from)
+    {
+        return Err(Error::input("the trace ends before that").key("--from").file(&traces[0].path));
+    }
     let page = file(traces, initial)?;
     target.write_all(page.as_bytes())?;
     ui.note(format!("{}: {} bytes", output.display(), page.len()));

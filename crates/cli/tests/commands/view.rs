@@ -268,6 +268,9 @@ fn what_is_no_trace_is_refused_in_one_message() {
     assert!(traces["traces"][0]["remarks"][0].as_str().unwrap().starts_with("the file was cut"), "{traces}");
     let (status, text) = message(folder.path(), &["view", "t.arrows", "--from", "5ms", "--to", "5ms"]);
     assert!(status == Some(2) && text.contains("--to"), "{text}");
+    let (status, text) = message(folder.path(), &["view", "t.arrows", "--from", "5s", "-o", "view.html"]);
+    assert!(status == Some(2) && text.contains("--from: the trace ends before that"), "{text}");
+    assert!(!at("view.html").exists());
 }
 
 #[test]
