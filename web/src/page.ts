@@ -41,7 +41,6 @@ export class Page implements App, Commands {
   private violations: { trace: number; item: ListItem }[] | null = null;
   private violationAt = -1;
   private readonly store = debounce(250, () => this.writeAddress());
-  private written = "";
   /** How far traces have grown while the picture was being made. */
   private readonly held = new Map<number, { end: number; events: number }>();
   /** The place that the command names, until the trace has been read that far. */
@@ -165,7 +164,6 @@ export class Page implements App, Commands {
     new ResizeObserver(() => this.resized()).observe(byId("panes"));
     DARK.addEventListener("change", () => this.applyTheme());
     addEventListener("hashchange", () => {
-      if (location.hash.slice(1) === this.written) return;
       this.read(location.hash);
       this.applyTheme();
       this.rearrange();
@@ -201,12 +199,12 @@ export class Page implements App, Commands {
 
   private writeAddress(): void {
     const whole = this.axis.from <= 0 && this.axis.to >= this.axis.end;
-    this.written = encode(
+    const address = encode(
       this.settings,
       whole && !this.traces.some(({ info }) => info.growing) ? null : this.axis.window(),
     );
-    history.replaceState(null, "", `#${this.written}`);
-    document.body.dataset.address = this.written;
+    history.replaceState(null, "", `#${address}`);
+    document.body.dataset.address = address;
   }
 
   private resized(): void {

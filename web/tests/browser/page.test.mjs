@@ -309,6 +309,16 @@ test("a link shows the same again", { skip }, async () => {
   await on("one", address, async (page) => assert.deepEqual(await state(page), shown));
 });
 
+test("the browser's way back leads to the link before", { skip }, () =>
+  on("one", "t=0-100000000", async (page) => {
+    await page.waitForFunction(() => document.body.dataset.address === "t=0-100000000");
+    await page.evaluate(() => (location.hash = "t=200000000-300000000"));
+    await page.waitForFunction(() => document.body.dataset.window === "200000000-300000000");
+    await page.goBack();
+    await page.waitForFunction(() => document.body.dataset.window === "0-100000000");
+  }),
+);
+
 test("the keyboard alone suffices", { skip }, () =>
   on("one", "", async (page) => {
     await page.keyboard.press("Tab");
