@@ -63,14 +63,16 @@ def query(trace: Trace | PathLike, sql: str) -> pd.DataFrame:
         raise NotPermittedError("queries need DuckDB: pip install 'schedlab[query]'") from error
     opened = trace if isinstance(trace, Trace) else read(trace)
     with duckdb.connect() as connection:
+        # The variables of this module are no tables.
+        connection.execute("set python_enable_replacements = false")
         try:
-            wanted = [name for name in connection.get_table_names(sql) if name in TABLES]
+            named = {name.lower() for name in connection.get_table_names(sql)}
         except duckdb.Error:
             # `describe` and the like: the words of the query.
-            words = set(sql.lower().replace(",", " ").replace("(", " ").replace(";", " ").split())
-            wanted = [name for name in TABLES if name in words]
-        for name in wanted:
-            connection.register(name, _plain(TABLES[name][1](opened)))
+            named = set(sql.lower().replace(",", " ").replace("(", " ").replace(";", " ").split())
+        for name in TABLES:
+            if name in named:
+                connection.register(name, _plain(TABLES[name][1](opened)))
         return _result(connection, sql)
 
 
@@ -84,7 +86,11 @@ def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
     import duckdb  # noqa: PLC0415
 
     try:
+        if not connection.extract_statements(sql):
+            raise InputError('the query is empty; write one, such as "select * from tasks"')
         return connection.execute(sql).df()
+    except duckdb.CatalogException as error:
+        raise InputError(f"the query: {error}\n\nThe tables of a trace are {', '.join(TABLES)}.") from error
     except duckdb.Error as error:
         raise InputError(f"the query: {error}") from error
 

@@ -65,3 +65,26 @@ def test_output_is_text_json_csv_or_a_file(trace: Path, tmp_path: Path, capsys: 
     assert querying.main([str(trace), sql, "-o", str(output)]) == 2, "it exists"
     assert "--force" in capsys.readouterr().err
     assert querying.main([str(trace), sql, "-o", str(tmp_path / "two.xls")]) == 2
+
+
+def test_names_of_tables_have_no_case(trace: Path) -> None:
+    for sql in ("select count(*) from Tasks", 'select count(*) from "TASKS"', "Select Count(*) From TASKS t"):
+        assert schedlab.query(trace, sql).iloc[0, 0] == 3
+
+
+def test_what_is_no_table_is_refused_with_the_names_of_the_tables(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The last three are names in the module that runs the query.
+    for name in ("event", "delays", "sql", "TABLES"):
+        assert querying.main([str(trace), f"select * from {name}"]) == 2
+        said = capsys.readouterr().err
+        assert f"Table with name {name} does not exist" in said
+        assert "The tables of a trace are events, intervals" in said
+        assert "querying.py" not in said
+
+
+@pytest.mark.parametrize("sql", ["", " ", ";", "-- all of it"])
+def test_a_query_without_a_statement_is_refused(trace: Path, sql: str) -> None:
+    with pytest.raises(schedlab.InputError, match="the query is empty"):
+        schedlab.query(trace, sql)
