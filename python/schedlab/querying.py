@@ -4,10 +4,11 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import pandas as pd
 
 from schedlab import command
@@ -45,6 +46,9 @@ examples:
 
 Times in the statistics are us, those in events and intervals ns. docs/query.md has more.
 """
+
+# All digits that a number has, since times are large.
+_DIGITS = "{:.15g}".format
 
 # A table of this many rows is printed whole; of a longer one, the first.
 _MOST_ROWS = 100
@@ -163,12 +167,24 @@ def _printed(frame: pd.DataFrame, *, as_json: bool, as_csv: bool) -> str:
         return frame.to_csv(index=False).rstrip("\n")
     if frame.empty:
         return f"no rows ({', '.join(map(str, frame.columns))})"
-    text = frame.head(_MOST_ROWS).to_string(index=False)
+    text = frame.head(_MOST_ROWS).to_string(index=False, float_format=_DIGITS)
     more = len(frame) - _MOST_ROWS
     return f"{text}\n... and {more:,} more (-o FILE or --csv has them all)" if more > 0 else text
 
 
 def _document(frame: pd.DataFrame) -> str:
-    """Return columns and rows as JSON; what is missing is null."""
-    rows: Iterable[Any] = json.loads(frame.to_json(orient="values", date_format="iso"))
+    """Return columns and rows as JSON; what is missing, or a number that is not finite, is null."""
+    text = json.dumps(frame.to_dict("split")["data"], default=_in_json)
+    rows = json.loads(text, parse_constant=lambda _: None)
     return json.dumps({"columns": list(map(str, frame.columns)), "rows": rows})
+
+
+def _in_json(value: Any) -> Any:  # noqa: ANN401 (whatever DuckDB has)
+    """Return a value for which JSON has no kind as it is there."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode(errors="backslashreplace")
+    if pd.isna(value):
+        return None
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -88,3 +88,34 @@ def test_what_is_no_table_is_refused_with_the_names_of_the_tables(
 def test_a_query_without_a_statement_is_refused(trace: Path, sql: str) -> None:
     with pytest.raises(schedlab.InputError, match="the query is empty"):
         schedlab.query(trace, sql)
+
+
+def test_no_digit_is_lost(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # A time of a recording in us, with its nanoseconds; a part that is small; a number beyond the whole ones of floats.
+    sql = "select 123456789012.345::double as us, 1.25e-12 as part, 9007199254740993 as ns"
+    assert querying.main([str(trace), sql]) == 0
+    assert capsys.readouterr().out.split("\n")[1].split() == ["123456789012.345", "1.25e-12", "9007199254740993"]
+    assert querying.main([str(trace), sql, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[123456789012.345, 1.25e-12, 9007199254740993]]
+
+
+def test_every_kind_of_value_is_json(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = {
+        "null": None,
+        "'nan'::double": None,
+        "'-inf'::double": None,
+        "null::int": None,
+        "null::timestamp": None,
+        "true": True,
+        "0.5::decimal(3, 1)": 0.5,
+        "[1, null, 'inf'::double]": [1.0, None, None],
+        "{'a': 1, 'b': ['x']}": {"a": 1, "b": ["x"]},
+        "'\\xFFa'::blob": "\\xffa",
+        "interval 3 day": "P3DT0H0M0S",
+        "timestamp '2020-01-02 03:04:05'": "2020-01-02T03:04:05",
+        "time '03:04:05'": "03:04:05",
+        "'00000000-0000-0000-0000-000000000001'::uuid": "00000000-0000-0000-0000-000000000001",
+    }
+    assert querying.main([str(trace), f"select {', '.join(values)}", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["rows"]
+    assert row == list(values.values())
