@@ -6,13 +6,13 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from schedlab import command
-from schedlab._native import InputError, NotPermittedError, SchedlabError
+from schedlab import command, program
+from schedlab._native import InputError, NotPermittedError
 from schedlab.arguments import PathLike
 from schedlab.remarks import SchedlabWarning
 from schedlab.trace import Trace
@@ -97,21 +97,13 @@ def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
         raise InputError(f"the query: {error}\n\nThe tables of a trace are {', '.join(TABLES)}.") from error
     except duckdb.Error as error:
         raise InputError(f"the query: {error}") from error
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; schedlab query --help lists the options")
+    except RuntimeError as error:
+        # What DuckDB makes of Ctrl-C.
+        raise KeyboardInterrupt from error
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="schedlab query",
-        description="Ask a trace in SQL.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = program.Parser("query", "Ask a trace in SQL.", _EPILOG)
     parser.add_argument("trace", metavar="TRACE", help="a trace, or another recording that schedlab reads")
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write .csv, .json or .parquet instead")
@@ -123,24 +115,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit status."""
-    try:
-        given = _parser().parse_args(arguments)
-        if given.output:
-            _check_output(given.output, force=given.force)
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", SchedlabWarning)
-            warnings.showwarning = lambda message, *_, **__: print(f"schedlab: {message}", file=sys.stderr)
-            result = query(given.trace, sys.stdin.read() if given.sql == "-" else given.sql)
-        if given.output:
-            _WRITERS[given.output.suffix](result, given.output)
-            print(f"schedlab: wrote {given.output}: {len(result):,} rows", file=sys.stderr)
-        else:
-            print(_printed(result, as_json=given.json, as_csv=given.csv))
-    except SchedlabError as error:
-        print(f"schedlab: {error}", file=sys.stderr)
-        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
-    except BrokenPipeError:
-        sys.stderr.close()
+    return program.ended(lambda: _run(_parser().parse_args(arguments)), extra="query")
+
+
+def _run(given: argparse.Namespace) -> int:
+    if given.output:
+        _check_output(given.output, force=given.force)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SchedlabWarning)
+        warnings.showwarning = lambda message, *_, **__: program.say(str(message))
+        result = query(given.trace, sys.stdin.read() if given.sql == "-" else given.sql)
+    if given.output:
+        _WRITERS[given.output.suffix](result, given.output)
+        program.say(f"wrote {given.output}: {len(result):,} rows")
+    else:
+        program.printed(_printed(result, as_json=given.json, as_csv=given.csv))
     return command.DONE
 
 

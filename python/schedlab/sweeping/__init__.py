@@ -5,15 +5,17 @@ its combinations, `work` hands out each `batch` of them to a `cluster`, `journal
 `table` writes them in their order.
 """
 
-import sys
 from collections.abc import Sequence
+
+from schedlab import program
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    try:
-        from schedlab.sweeping.main import main  # noqa: PLC0415 (what it needs is an extra on older Pythons)
-    except ModuleNotFoundError as error:
-        print(f"schedlab: {error.name} is not installed; pip install 'schedlab[tune]'", file=sys.stderr)
-        return 4
+    return program.ended(lambda: _main(arguments), extra="tune")
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    from schedlab.sweeping.main import main  # noqa: PLC0415 (what it needs is an extra on older Pythons)
+
     return main(arguments)

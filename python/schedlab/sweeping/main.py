@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from schedlab import command
-from schedlab._native import NotPermittedError, SchedlabError
+from schedlab.program import printed, say
 from schedlab.sweeping import check, cluster, options, preview, sweep
 from schedlab.sweeping.execution import Execution
 from schedlab.sweeping.grid import Grid
@@ -22,11 +22,7 @@ from schedlab.sweeping.progress import spoken
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    try:
-        return _run(options.parser().parse_args(arguments))
-    except SchedlabError as error:
-        print(f"schedlab: {error}", file=sys.stderr)
-        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
+    return _run(options.parser().parse_args(arguments))
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -40,25 +36,25 @@ def _run(given: argparse.Namespace) -> int:
     execution = Execution(described, output, force=given.force)
     grid, progress = execution.grid, execution.progress
     if execution.resumed:
-        _say(f"{execution.journal.path} has {execution.resumed:,} of {grid.count:,} rows already; going on")
+        say(f"{execution.journal.path} has {execution.resumed:,} of {grid.count:,} rows already; going on")
     start = time.monotonic()
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         execution.run(*where)
     except KeyboardInterrupt as interrupt:
         kept = execution.journal.path
-        _say(f"stopped with {progress.done:,} of {grid.count:,} rows in {kept}; the same command goes on")
+        say(f"stopped with {progress.done:,} of {grid.count:,} rows in {kept}; the same command goes on")
         return _ended(128 + (interrupt.args[0] if interrupt.args else signal.SIGINT))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     for remark in execution.remarks:
-        _say(remark)
+        say(remark)
     seconds, workers = time.monotonic() - start, execution.where
     new = f", {progress.done - execution.resumed:,} of them in {spoken(seconds)} on {workers}" if workers else ""
-    _say(f"wrote {output}: {grid.count:,} rows{new}")
+    say(f"wrote {output}: {grid.count:,} rows{new}")
     if progress.failed:
-        _say(execution.failures())
+        say(execution.failures())
     if given.json:
         summary = {
             "file": str(given.sweep),
@@ -71,7 +67,7 @@ def _run(given: argparse.Namespace) -> int:
             "workers": workers or None,
             "remarks": execution.remarks,
         }
-        print(json.dumps({"sweep": summary}))
+        printed(json.dumps({"sweep": summary}))
     return command.FAILED if progress.failed else command.DONE
 
 
@@ -88,7 +84,3 @@ def _ended(status: int) -> int:
 
 def _interrupt(number: int, _: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(number)
-
-
-def _say(text: str) -> None:
-    print(f"schedlab: {text}", file=sys.stderr)

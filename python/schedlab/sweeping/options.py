@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
+from schedlab import program
 from schedlab._native import InputError
 from schedlab.sweeping import cluster
 from schedlab.sweeping.cluster import SLURM_OPTIONS
@@ -27,22 +27,9 @@ _MOST_WORKERS = 4096
 Where = tuple[str | None, int | None, dict[str, str]]
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors look like those of the other verbs."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; schedlab sweep --help lists the options")
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = _Parser(
-        prog="schedlab sweep",
-        description=_ABOUT,
-        epilog=_EXAMPLE,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = program.Parser("sweep", _ABOUT, _EXAMPLE)
     parser.add_argument("sweep", metavar="SWEEP.toml", type=Path, help="what to simulate")
     parser.add_argument(
         "-o",

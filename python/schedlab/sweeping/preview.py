@@ -2,6 +2,7 @@
 
 import json
 
+from schedlab.program import printed
 from schedlab.sweeping.grid import Grid
 
 # The rows that are shown.
@@ -23,16 +24,13 @@ def show(grid: Grid, as_json: bool) -> None:
         for own in rows
     ]
     if as_json:
-        print(json.dumps({"sweep": {"file": str(grid.sweep.document.path), "points": grid.count, "first": cells}}))
+        printed(json.dumps({"sweep": {"file": str(grid.sweep.document.path), "points": grid.count, "first": cells}}))
         return
-    print(f"{grid.count:,} simulations: {_sizes(grid)}")
-    print()
+    lines = [f"{grid.count:,} simulations: {_sizes(grid)}", ""]
     texts = [list(cells[0]), *([("-" if value is None else str(value)) for value in row.values()] for row in cells)]
     widths = [max(len(line[n]) for line in texts) for n in range(len(texts[0]))]
-    for line in texts:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-    if grid.count > len(rows):
-        print("...")
+    lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in texts]
+    printed("\n".join([*lines, *(["..."] if grid.count > len(rows) else [])]))
 
 
 def _sizes(grid: Grid) -> str:

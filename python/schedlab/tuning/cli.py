@@ -3,17 +3,18 @@
 import argparse
 import json
 import signal
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
-from schedlab import command
-from schedlab._native import InputError, NotPermittedError, SchedlabError
+from schedlab import command, program
+from schedlab._native import InputError
 
+_ABOUT = """Find the settings that suit a load, confirm them on runs that the search never saw, and leave the machine
+as it was."""
 _EPILOG = """examples:
   schedlab tune studies/build.toml
   schedlab tune studies/build.toml -o report.html --settings best.toml
@@ -25,20 +26,8 @@ Exit status: 0 done, also if nothing is better than the default; 2 bad input; 3 
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; schedlab tune --help lists the options")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="schedlab tune",
-        description="Find the settings that suit a load, confirm them on runs that the search never saw, and leave the"
-        " machine as it was.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = program.Parser("tune", _ABOUT, _EPILOG)
     add = parser.add_argument
     add("study", nargs="?", metavar="STUDY.toml", help="the study: load, parameters, objectives, budget")
     add("--json", action="store_true", help="print one JSON document on standard output instead of text")
@@ -73,32 +62,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit status."""
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _remark
-            return _run(_parser().parse_args(arguments))
-    except SchedlabError as error:
-        print(f"schedlab: {error}", file=sys.stderr)
-        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
-    except ModuleNotFoundError as error:
-        print(f"schedlab: {error.name} is not installed: pip install 'schedlab[tune]'", file=sys.stderr)
-        return command.NOT_PERMITTED
-    except KeyboardInterrupt:
-        return command.UNDECIDED
-    except BrokenPipeError:
-        return command.DONE
-
-
-def _remark(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a remark of the command as it does itself."""
-    print(f"schedlab: {message}", file=sys.stderr)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: program.say(str(message))
+        return program.ended(lambda: _run(_parser().parse_args(arguments)), extra="tune", interrupted=command.UNDECIDED)
 
 
 def _run(given: argparse.Namespace) -> int:
     from schedlab.tuning import outcome, real, schema, study  # noqa: PLC0415 (--help does not wait for Optuna)
 
     if given.schema:
-        print(json.dumps(schema.schema(), indent=2))
+        program.printed(json.dumps(schema.schema(), indent=2))
         return command.DONE
     if given.restore:
         return _restored(real.restore(), as_json=given.json)
@@ -118,7 +91,7 @@ def _run(given: argparse.Namespace) -> int:
         _write(given.output, report(own, found.space, result, Path(given.output)))
     if given.settings:
         _write(given.settings, outcome.settings_file(own, result))
-    print(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
+    program.printed(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
     return command.UNDECIDED if found.interrupted else command.DONE
 
 
@@ -146,7 +119,7 @@ def _signals() -> Iterator[None]:
     try:
         yield
     except Interrupted:
-        raise InputError("interrupted before the first trial was over") from None
+        raise KeyboardInterrupt from None
     finally:
         for own, handler in before.items():
             signal.signal(own, handler)
@@ -172,7 +145,9 @@ def _changes(given: argparse.Namespace) -> dict[str, Any]:
 def _restored(document: Any, *, as_json: bool) -> int:  # noqa: ANN401 (the command's document)
     from schedlab.tuning.flow import names_of  # noqa: PLC0415
 
-    print(json.dumps(document, indent=2) if as_json else f"put back: {names_of(document) or 'nothing was left'}")
+    program.printed(
+        json.dumps(document, indent=2) if as_json else f"put back: {names_of(document) or 'nothing was left'}"
+    )
     return command.DONE
 
 

@@ -1,0 +1,103 @@
+"""How `query`, `sweep` and `tune` end: by Ctrl-C, without a reader, and where nothing can be written."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import schedlab
+from schedlab import program, querying
+
+STUDY = """
+kernel = "linux-6.1"
+duration = "20ms"
+[load]
+workload = "li:tasks=2"
+[parameters]
+latency_ns = {}
+[objectives.wait]
+value = "sum(wait_s)"
+[search]
+trials = 2
+[confirm]
+runs = 6
+"""
+SWEEP = """
+kernels = ["linux-6.1"]
+workloads = ["li:tasks=2"]
+duration = "20ms"
+"""
+MAINS = {
+    "query": "from schedlab.querying import main",
+    "sweep": "from schedlab.sweeping import run as main",
+    "tune": "from schedlab.tuning.cli import main",
+}
+# What prints, from a folder with `t.arrows`, `s.toml` and `w.toml`.
+PRINTS = [
+    ("query", "t.arrows", "select 1"),
+    ("query", "t.arrows", "select * from events", "--csv"),
+    ("sweep", "w.toml", "--dry-run"),
+    ("sweep", "w.toml", "--json"),
+    ("tune", "s.toml", "--quiet"),
+    ("tune", "--schema"),
+    *((verb, "--help") for verb in MAINS),
+]
+
+
+@pytest.fixture
+def home(hogs: schedlab.Trace, tmp_path: Path) -> Path:
+    hogs.save(tmp_path / "t.arrows")
+    (tmp_path / "s.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "w.toml").write_text(SWEEP, encoding="utf-8")
+    return tmp_path
+
+
+def run(home: Path, verb: str, *arguments: str, stdout: int) -> tuple[int, str]:
+    argv = [sys.executable, "-c", f"import sys; {MAINS[verb]}; sys.exit(main())", *arguments]
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(argv, check=False, cwd=home, stdout=stdout, stderr=subprocess.PIPE, text=True, env=around)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("given", PRINTS, ids=" ".join)
+def test_a_reader_that_has_gone_away_is_no_error(home: Path, given: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        status, said = run(home, *given, stdout=writer)
+    finally:
+        os.close(writer)
+    assert status == 0
+    assert "rror" not in said
+
+
+@pytest.mark.parametrize("given", PRINTS, ids=" ".join)
+def test_output_that_is_lost_is_an_error(home: Path, given: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        status, said = run(home, *given, stdout=full.fileno())
+    assert status == 2
+    assert said.splitlines()[-1] == "schedlab: cannot write to standard output: No space left on device"
+
+
+def test_ctrl_c_ends_a_query(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        status = querying.main([str(home / "t.arrows"), "select count(*) from range(1000000000000) a"])
+    finally:
+        timer.cancel()
+    assert status == 130
+    assert capsys.readouterr().err == "schedlab: interrupted\n"
+
+
+@pytest.mark.parametrize("status", [130, 3])
+def test_ctrl_c_has_its_status(status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    assert program.ended(interrupted, extra="tune", interrupted=status) == status
+    assert capsys.readouterr().err == "schedlab: interrupted\n"
