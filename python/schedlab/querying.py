@@ -6,12 +6,12 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from schedlab import command, program
+from schedlab import command, output, program
 from schedlab._native import InputError, NotPermittedError
 from schedlab.arguments import PathLike
 from schedlab.remarks import SchedlabWarning
@@ -126,27 +126,24 @@ def _run(given: argparse.Namespace) -> int:
         warnings.showwarning = lambda message, *_, **__: program.say(str(message))
         result = query(given.trace, sys.stdin.read() if given.sql == "-" else given.sql)
     if given.output:
-        _WRITERS[given.output.suffix](result, given.output)
+        output.write(given.output, "--output", lambda file: _WRITERS[given.output.suffix](result, file))
         program.say(f"wrote {given.output}: {len(result):,} rows")
     else:
         program.printed(_printed(result, as_json=given.json, as_csv=given.csv))
     return command.DONE
 
 
-_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    ".csv": lambda frame, path: frame.to_csv(path, index=False),
-    ".json": lambda frame, path: path.write_text(_document(frame), encoding="utf-8"),
-    ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
+_WRITERS: dict[str, Callable[[pd.DataFrame, IO[bytes]], Any]] = {
+    ".csv": lambda frame, file: frame.to_csv(file, index=False),
+    ".json": lambda frame, file: file.write(_document(frame).encode()),
+    ".parquet": lambda frame, file: frame.to_parquet(file, index=False),
 }
 
 
 def _check_output(path: Path, *, force: bool) -> None:
     if path.suffix not in _WRITERS:
         raise InputError(f"--output {path}: has no known ending; write NAME{' or NAME'.join(_WRITERS)}")
-    if path.exists() and not force:
-        raise InputError(f"--output {path}: exists already; choose another name or give --force")
-    if not path.parent.is_dir():
-        raise InputError(f"--output {path}: there is no folder {path.parent}; make it first")
+    output.check(path, "--output", force=force)
 
 
 def _printed(frame: pd.DataFrame, *, as_json: bool, as_csv: bool) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from schedlab import output
 from schedlab._native import InputError, NotPermittedError
 from schedlab.arguments import Duration, PathLike, duration, in_python
 from schedlab.remarks import warn
@@ -120,9 +121,9 @@ class Tuned:
         from schedlab.tuning.report import report  # noqa: PLC0415 (an extra)
 
         target = Path(path)
-        if target.exists() and not force:
-            raise InputError(f"path: {target} exists already; choose another name or give force=True")
-        target.write_text(report(self._study, self._space, self.document, target), encoding="utf-8")
+        output.check(target, "path:", force=force, fix="force=True")
+        page = report(self._study, self._space, self.document, target)
+        output.write(target, "path:", lambda file: file.write(page.encode()))
 
 
 def tune(

@@ -395,7 +395,7 @@ def test_the_report_needs_no_network(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert f"<h2>{section}</h2>" in text
     assert "turnaround" in capsys.readouterr().out
     assert cli.main([str(own.path), "-o", str(page), "--quiet"]) == 2
-    assert "--force overwrites it" in capsys.readouterr().err
+    assert f"--output {page}: exists already; choose another name or give --force" in capsys.readouterr().err
     lines = settings.read_text(encoding="utf-8").splitlines()
     assert all(line.startswith("# effect: ") for line in lines[:-1] if line.startswith("# effect"))
     assert any(re.fullmatch(r'"\w+" = \d+', line) for line in lines) or "nothing to set" in lines[-1]

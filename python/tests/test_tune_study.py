@@ -183,7 +183,7 @@ def test_the_study_beside_them_is_good(tmp_path: Path) -> None:
         (["STUDY", "--on", "nowhere"], "nowhere"),
         (["STUDY", "--screen", "sim"], "sim needs no screening"),
         (["STUDY", "--screen", "sim", "--cycle"], "exclude each other"),
-        (["STUDY", "-o", "STUDY"], "--force overwrites it"),
+        (["STUDY", "-o", "STUDY"], "s.toml: exists already; choose another name or give --force"),
     ],
 )
 def test_wrong_options(arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab._native import InputError
+from schedlab.output import check
 from schedlab.sweeping import cluster, table
 from schedlab.sweeping.grid import Grid
 from schedlab.sweeping.journal import Journal
@@ -66,10 +67,7 @@ def _journal(output: Path, grid: Grid, force: bool) -> Journal:
     """Open the journal of an output that is not there yet, or may be replaced."""
     if output.suffix not in table.ENDINGS:
         raise InputError(f"--output {output}: has no known ending; write NAME.parquet or NAME.arrows")
-    if output.exists() and not force:
-        raise InputError(f"--output {output}: exists already; choose another name or give --force")
-    if not output.parent.is_dir():
-        raise InputError(f"--output {output}: there is no folder {output.parent}; make it first")
+    check(output, "--output", force=force)
     path = output.with_name(f"{output.name}.partial")
     if force:
         Journal.remove_old(path)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schedlab._native import InputError
+from schedlab.output import replacing
 
 ENDINGS = (".parquet", ".arrows")
 
@@ -16,23 +17,20 @@ _GROUP = 1 << 16
 
 def write(target: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], metadata: Mapping[bytes, bytes]) -> None:
     """Write a table to a file, which is there only when it is complete."""
-    draft = target.with_name(f".{target.name}.new")
     schema = schema.with_metadata(dict(metadata))
     try:
-        if target.suffix == ".parquet":
-            with pq.ParquetWriter(draft, schema, compression="zstd") as parquet:
-                for group in _groups(schema, batches):
-                    parquet.write_table(group, row_group_size=_GROUP)
-        else:
-            options = pa.ipc.IpcWriteOptions(compression="zstd")
-            with draft.open("wb") as file, pa.ipc.new_stream(file, schema, options=options) as stream:
-                for group in _groups(schema, batches):
-                    stream.write_table(group, max_chunksize=_GROUP)
-        draft.replace(target)
+        with replacing(target) as draft, draft.open("wb") as file:
+            if target.suffix == ".parquet":
+                with pq.ParquetWriter(file, schema, compression="zstd") as parquet:
+                    for group in _groups(schema, batches):
+                        parquet.write_table(group, row_group_size=_GROUP)
+            else:
+                options = pa.ipc.IpcWriteOptions(compression="zstd")
+                with pa.ipc.new_stream(file, schema, options=options) as stream:
+                    for group in _groups(schema, batches):
+                        stream.write_table(group, max_chunksize=_GROUP)
     except OSError as error:
         raise InputError(f"{target}: cannot write it: {error.strerror or error}; the rows are kept") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

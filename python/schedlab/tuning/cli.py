@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from schedlab import command, program
+from schedlab import command, output, program
 from schedlab._native import InputError
 
 _ABOUT = """Find the settings that suit a load, confirm them on runs that the search never saw, and leave the machine
@@ -39,9 +39,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--deterministic", action="store_true", help="guests count time in instructions: equal runs, equal results")
     add("--screen", choices=["sim"], help="search on the simulator, and take the best few to the study's backend")
     add("--cycle", action="store_true", help="tune scheduler, memory, disk one after the other; keep only what helps")
-    add("-o", "--output", metavar="FILE", help="write a report: one self-contained HTML page")
+    add("-o", "--output", type=Path, metavar="FILE", help="write a report: one self-contained HTML page")
     add("--keep", metavar="DIR", help="keep a trace of the default and one of the best settings, with pages of both")
-    add("--settings", metavar="FILE", help="write the best settings, for schedlab tunables --apply and --profile")
+    add(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="write the best settings, for schedlab tunables --apply and --profile",
+    )
     add("--force", action="store_true", help="overwrite these files if they exist")
     add("--storage", metavar="FILE|URL", help="where trials are kept, to go on later (default: STUDY.trials)")
     add("--fresh", action="store_true", help="forget the trials that are kept, and begin anew")
@@ -78,20 +83,23 @@ def _run(given: argparse.Namespace) -> int:
     if given.study is None:
         raise InputError("which study? schedlab tune STUDY.toml")
     own = study.read(Path(given.study), _changes(given))
-    for path in (given.output, given.settings):
-        if path and Path(path).exists() and not given.force:
-            raise InputError(f"{path} exists; --force overwrites it")
-        if path and not Path(path).parent.is_dir():
-            raise InputError(f"{path}: there is no folder {Path(path).parent}; make it first")
+    for option in ("output", "settings"):
+        if path := getattr(given, option):
+            output.check(path, f"--{option}", force=given.force)
     found = _found(given, own)
     result = outcome.document(own, found)
-    if given.output:
-        from schedlab.tuning.report import report  # noqa: PLC0415
+    try:
+        if given.output:
+            from schedlab.tuning.report import report  # noqa: PLC0415
 
-        _write(given.output, report(own, found.space, result, Path(given.output)))
-    if given.settings:
-        _write(given.settings, outcome.settings_file(own, result))
-    program.printed(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
+            page = report(own, found.space, result, given.output)
+            output.write(given.output, "--output", lambda file: file.write(page.encode()))
+        if given.settings:
+            settings = outcome.settings_file(own, result)
+            output.write(given.settings, "--settings", lambda file: file.write(settings.encode()))
+    finally:
+        # What a long search found is not lost with the disk that is full.
+        program.printed(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
     return command.UNDECIDED if found.interrupted else command.DONE
 
 
@@ -149,10 +157,3 @@ def _restored(document: Any, *, as_json: bool) -> int:  # noqa: ANN401 (the comm
         json.dumps(document, indent=2) if as_json else f"put back: {names_of(document) or 'nothing was left'}"
     )
     return command.DONE
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
