@@ -6,6 +6,7 @@ that is known to be correct TOML and notes the line of each key and of each elem
 
 import copy
 import difflib
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,11 +43,16 @@ class Document:
         try:
             self.values: dict[str, Any] = tomllib.loads(text)
             """What the file says."""
+            self._lines = _Lines(text).lines
         except tomllib.TOMLDecodeError as error:
             found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
             where, what = (f":{found[2]}", found[1]) if found else ("", str(error))
             raise InputError(f"{path}{where}: {what[:1].lower()}{what[1:]}; write TOML: key = value") from None
-        self._lines = _Lines(text).lines
+        except RecursionError:
+            raise InputError(f"{path}: has lists or tables within each other too deeply") from None
+        except ValueError:
+            # What the parser of the standard library says of a number with thousands of digits.
+            raise InputError(f"{path}: has a number with more digits than any key takes") from None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], name: str) -> "Document":
@@ -92,6 +98,13 @@ def read(path: str | Path) -> Document:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InputError(f"{file}:{line}: is not UTF-8; save the file as UTF-8 text") from None
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that the kernel or a float can have."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else -(1 << 63) <= value < 1 << 64
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -100,6 +100,18 @@ def refused(tmp_path: Path, text: str) -> str:
             f's.toml:5: settings.base_slice_ns: "to" is no number; {kinds.RANGE}',
         ),
         (
+            f"{GOOD}[settings]\nbase_slice_ns = 1{'0' * 400}\n",
+            f"s.toml:5: settings.base_slice_ns: 1{'0' * 56}... is no value of a setting; {kinds.RANGE}",
+        ),
+        (
+            f"{GOOD}[settings]\nbase_slice_ns = {{ from = 1, to = 1{'0' * 400}, steps = 2 }}\n",
+            f's.toml:5: settings.base_slice_ns.to: "to" is no number; {kinds.RANGE}',
+        ),
+        (
+            GOOD + "[settings]\nbase_slice_ns = { from = 1.0, to = 1e300, step = 1e-300 }\n",
+            "s.toml:5: settings.base_slice_ns.step: gives inf values; at most 10000000",
+        ),
+        (
             GOOD + "[settings]\nbase_slice_ns = { from = 5, to = 1, steps = 2 }\n",
             "s.toml:5: settings.base_slice_ns: 5 is not less than 1; from is the least value, to the greatest",
         ),

@@ -79,6 +79,8 @@ def test_an_error_names_file_line_key_and_what_would_be_right(tmp_path: Path) ->
     [
         (b"a = \n", ":1: invalid value; write TOML: key = value"),
         (b"a = 1\na = 2\n", ":2: cannot overwrite a value; write TOML: key = value"),
+        (b"a = 1" + b"0" * 5000, ": has a number with more digits than any key takes"),
+        (b"a = " + b"[" * 5000 + b"]" * 5000, ": has lists or tables within each other too deeply"),
         (b"a = 1\nb = '\xff'\n", ":2: is not UTF-8; save the file as UTF-8 text"),
     ],
 )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from schedlab.tomlfile import Document
+from schedlab.tomlfile import Document, is_number
 
 Value = int | float | str
 
@@ -76,10 +76,6 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def settings(document: Document, key: str, value: object) -> Mapping[str, tuple[Value, ...]]:
     """Return the values that each setting of a table takes."""
     own = table(document, key, value)
@@ -108,7 +104,7 @@ def _values(document: Document, key: str, value: object) -> tuple[Value, ...]:
 def _value(document: Document, key: str, value: object) -> Value:
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, str) or (isinstance(value, (int, float)) and _number(value)):
+    if isinstance(value, str) or (isinstance(value, (int, float)) and is_number(value)):
         return value
     raise document.error(key, f"{shown(value)} is no value of a setting", RANGE)
 
@@ -116,7 +112,7 @@ def _value(document: Document, key: str, value: object) -> Value:
 def _range(document: Document, key: str, table: Mapping[str, Any]) -> tuple[Value, ...]:
     document.refuse_unknown(table, _RANGE_KEYS, key)
     for end in ("from", "to"):
-        if not _number(table.get(end)):
+        if not is_number(table.get(end)):
             raise document.error(f"{key}.{end}" if end in table else key, f'"{end}" is no number', RANGE)
     low, high, scale = table["from"], table["to"], table.get("scale", "linear")
     if scale not in ("linear", "log"):
@@ -138,11 +134,12 @@ def _stepped(document: Document, key: str, table: Mapping[str, Any], whole: bool
     low, high, step = table["from"], table["to"], table["step"]
     if "steps" in table or table.get("scale") == "log":
         raise document.error(f"{key}.step", "goes with neither steps nor a logarithmic scale", "take steps alone")
-    if not _number(step) or step <= 0:
+    if not is_number(step) or step <= 0:
         raise document.error(f"{key}.step", f"{shown(step)} is no step", "write a number above 0")
-    count = math.floor((high - low) / step * (1 + 1e-12)) + 1
-    if count > MOST_VALUES:
-        raise document.error(f"{key}.step", f"gives {count} values", f"at most {MOST_VALUES}")
+    steps = (high - low) / step * (1 + 1e-12)
+    if steps >= MOST_VALUES:
+        raise document.error(f"{key}.step", f"gives {steps + 1:.15g} values", f"at most {MOST_VALUES}")
+    count = math.floor(steps) + 1
     return tuple(low + n * step if whole and _whole(step) else float(low + n * step) for n in range(count))
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -222,19 +221,12 @@ def _wrong(key: Key, value: Any) -> tuple[str, str] | None:  # noqa: ANN401 (any
     return None
 
 
-def _is_number(value: object) -> bool:
-    """Whether a value is a number that the kernel or a float can have."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value) if isinstance(value, float) else -(1 << 63) <= value < 1 << 64
-
-
 def _fits(kind: str, value: Any) -> str:  # noqa: ANN401, PLR0911, PLR0912 (any TOML; a case each)
     """Return what a value of this kind looks like if the value is none, and nothing if it is one."""
-    number = _is_number(value)
+    number = tomlfile.is_number(value)
     whole = number and isinstance(value, int)
     words = isinstance(value, list) and bool(value) and all(_is_text(own) for own in value)
-    numbers = isinstance(value, list) and all(_is_number(own) for own in value)
+    numbers = isinstance(value, list) and all(tomlfile.is_number(own) for own in value)
     pair = 2
     match kind:
         case "text":
@@ -279,7 +271,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_value(value: object) -> bool:
-    return isinstance(value, bool) or _is_text(value) or _is_number(value)
+    return isinstance(value, bool) or _is_text(value) or tomlfile.is_number(value)
 
 
 def _is_duration(value: object) -> bool:
