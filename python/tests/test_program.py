@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import schedlab
-from schedlab import program, querying
+from schedlab import program, querying, sweeping
+from schedlab.tuning import cli
 
 STUDY = """
 kernel = "linux-6.1"
@@ -101,3 +102,17 @@ def test_ctrl_c_has_its_status(status: int, capsys: pytest.CaptureFixture[str]) 
 
     assert program.ended(interrupted, extra="tune", interrupted=status) == status
     assert capsys.readouterr().err == "schedlab: interrupted\n"
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "1.5", "many", "9" * 5000])
+def test_a_number_of_workers_is_checked(home: Path, count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for main, name in ((cli.main, "s.toml"), (sweeping.run, "w.toml")):
+        assert main([str(home / name), f"-j={count}"]) == 2
+        assert f'"{count}" is no number of workers; write one from 1 to 4096;' in capsys.readouterr().err
+
+
+def test_a_number_of_workers_is_checked_in_python(home: Path) -> None:
+    with pytest.raises(schedlab.InputError, match='"-3" is no number of workers'):
+        schedlab.sweep(home / "w.toml", workers=-3)
+    with pytest.raises(schedlab.InputError, match='"-3" is no number of workers'):
+        schedlab.tune(home / "s.toml", jobs=-3)

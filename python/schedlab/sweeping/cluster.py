@@ -4,9 +4,11 @@ All of them are `concurrent.futures.Executor`: what hands out the work does not 
 hold Python's lock, so that the cores of this machine are used by threads, without a second process or an open port.
 """
 
+import argparse
 import contextlib
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -30,6 +32,8 @@ THREADS = "schedlab-worker"
 _ANSWER_S = 30
 _QUEUE_S = 3600
 
+# More workers are a typing error.
+_MOST_WORKERS = 4096
 # The most jobs, and cores of a job.
 _MOST = 10_000
 
@@ -89,6 +93,8 @@ def connect(
     On a cluster, the work of a worker that dies is done again by another one. A call during which several workers die
     in turn fails (`is_death`).
     """
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        raise InputError(_no_number(workers))
     if address is None:
         count = workers or cores()
         executor = ThreadPoolExecutor(count, thread_name_prefix=THREADS)
@@ -100,6 +106,18 @@ def connect(
     with _dask(address, workers, slurm or {}) as (client, where):
         count = _same_version(client, where)
         yield Pool(client.get_executor(pure=False), count, where, True, client)
+
+
+def workers(text: str) -> int:
+    """Return the number of workers that an option names."""
+    number = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+    if not 1 <= number <= _MOST_WORKERS:
+        raise argparse.ArgumentTypeError(_no_number(text))
+    return number
+
+
+def _no_number(given: object) -> str:
+    return f'"{given}" is no number of workers; write one from 1 to {_MOST_WORKERS}'
 
 
 def cores() -> int:

@@ -21,9 +21,6 @@ examples:
 docs/sweep.md describes the file and the table.
 """
 
-# More is a typing error.
-_MOST_WORKERS = 4096
-
 Where = tuple[str | None, int | None, dict[str, str]]
 
 
@@ -40,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--force", action="store_true", help="replace the output, and what was begun of it")
     parser.add_argument("--dry-run", action="store_true", help="print how many simulations it is, and the first")
-    parser.add_argument("-j", "--workers", type=_positive, metavar="N", help="how many at a time (default: all cores)")
+    parser.add_argument(
+        "-j", "--workers", type=cluster.workers, metavar="N", help="how many at a time (default: all cores)"
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--cluster", metavar="ADDRESS", help='a Dask cluster: tcp://HOST:PORT, or "local" to start one on this machine'
@@ -52,12 +51,6 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of workers; write one from 1 to {_MOST_WORKERS}')
-    return int(text)
 
 
 def given(arguments: argparse.Namespace) -> Where:

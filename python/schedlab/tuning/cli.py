@@ -12,6 +12,7 @@ from typing import Any
 
 from schedlab import command, output, program
 from schedlab._native import InputError
+from schedlab.sweeping import cluster
 
 _ABOUT = """Find the settings that suit a load, confirm them on runs that the search never saw, and leave the machine
 as it was."""
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "-j",
         "--jobs",
-        type=int,
+        type=cluster.workers,
         default=0,
         metavar="N",
         help="runs at once that do not disturb each other (default: one for each core)",
