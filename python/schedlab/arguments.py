@@ -44,6 +44,14 @@ def duration(name: str, value: Duration | None) -> str | None:
     return value
 
 
+def utf8(value: str) -> str:
+    """Return text that can be passed on. What was no UTF-8 on the command line, or in a folder, cannot."""
+    shown = value.encode(errors="surrogateescape").decode(errors="replace")
+    if shown != value:
+        raise _native.InputError(f'"{shown}" is not UTF-8; give the file a name that is')
+    return value
+
+
 def path_of(trace: "Trace | PathLike", name: str = "trace") -> str:
     """Return the path of a trace, which is given as a `Trace` or as a path."""
     path: object = getattr(trace, "path", trace)

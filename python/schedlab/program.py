@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from schedlab import command
 from schedlab._native import InputError, NotPermittedError, SchedlabError
+from schedlab.arguments import utf8
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -27,6 +28,10 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+    def given(self, arguments: Sequence[str] | None) -> argparse.Namespace:
+        """Return what the command line says."""
+        return self.parse_args([utf8(own) for own in (sys.argv[1:] if arguments is None else arguments)])
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""

@@ -102,7 +102,7 @@ def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
         raise KeyboardInterrupt from error
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> program.Parser:
     parser = program.Parser("query", "Ask a trace in SQL.", _EPILOG)
     parser.add_argument("trace", metavar="TRACE", help="a trace, or another recording that schedlab reads")
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit status."""
-    return program.ended(lambda: _run(_parser().parse_args(arguments)), extra="query")
+    return program.ended(lambda: _run(_parser().given(arguments)), extra="query")
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -124,13 +124,21 @@ def _run(given: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", SchedlabWarning)
         warnings.showwarning = lambda message, *_, **__: program.say(str(message))
-        result = query(given.trace, sys.stdin.read() if given.sql == "-" else given.sql)
+        result = query(given.trace, _read() if given.sql == "-" else given.sql)
     if given.output:
         output.write(given.output, "--output", lambda file: _WRITERS[given.output.suffix](result, file))
         program.say(f"wrote {given.output}: {len(result):,} rows")
     else:
         program.printed(_printed(result, as_json=given.json, as_csv=given.csv))
     return command.DONE
+
+
+def _read() -> str:
+    """Return the query on standard input."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise InputError("the query on standard input is not UTF-8; save it as UTF-8 text") from None
 
 
 _WRITERS: dict[str, Callable[[pd.DataFrame, IO[bytes]], Any]] = {

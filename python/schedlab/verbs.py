@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from schedlab import _native, command
-from schedlab.arguments import Duration, PathLike, in_python, options, path_of, setting, text, whole
+from schedlab.arguments import Duration, PathLike, in_python, options, path_of, setting, text, utf8, whole
 from schedlab.arguments import duration as checked
 from schedlab.heat import Heatmap
 from schedlab.judgement import Battery, Conservation, Judgement
@@ -36,7 +36,7 @@ _COSTS: dict[object, bool] = {"machine": True, True: True, "none": False, False:
 
 def read(path: PathLike) -> Trace:
     """Open a trace in any format that schedlab can read."""
-    source = text("path", path)
+    source = utf8(text("path", path))
     if _native.is_trace(source):
         return Trace(source)
     return made(lambda target: command.text(["import", *options(output=target), "--", source]))

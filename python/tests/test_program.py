@@ -116,3 +116,33 @@ def test_a_number_of_workers_is_checked_in_python(home: Path) -> None:
         schedlab.sweep(home / "w.toml", workers=-3)
     with pytest.raises(schedlab.InputError, match='"-3" is no number of workers'):
         schedlab.tune(home / "s.toml", jobs=-3)
+
+
+def test_what_is_not_utf_8_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # As Python has an argument that is no UTF-8.
+    name = os.fsdecode(b"\xff")
+    before = sorted(home.iterdir())
+    for main, given in (
+        (querying.main, [f"{home}/{name}.arrows", "select 1"]),
+        (querying.main, [f"{home}/t.arrows", f"select 1 as {name}"]),
+        (sweeping.run, [f"{home}/w.toml", "-o", f"{home}/{name}.parquet"]),
+        (cli.main, [f"{home}/{name}.toml"]),
+    ):
+        assert main(given) == 2
+        said = capsys.readouterr().err
+        assert said.startswith('schedlab: "')
+        assert said.endswith("is not UTF-8; give the file a name that is\n")
+    with pytest.raises(schedlab.InputError, match="is not UTF-8"):
+        schedlab.read(home / f"{name}.arrows")
+    assert sorted(home.iterdir()) == before
+
+
+def test_a_query_on_standard_input_is_utf_8(home: Path) -> None:
+    argv = [sys.executable, "-c", f"import sys; {MAINS['query']}; sys.exit(main())", "t.arrows", "-"]
+    for sql, printed, said in [
+        ("select 'é' as x", b"x\n\xc3\xa9\n", b""),
+        ("select '\udcff' as x", b"", b"schedlab: the query on standard input is not UTF-8; save it as UTF-8 text\n"),
+    ]:
+        given = sql.encode(errors="surrogateescape")
+        done = subprocess.run(argv, check=False, cwd=home, input=given, capture_output=True)
+        assert (done.stdout, done.stderr) == (printed, said)

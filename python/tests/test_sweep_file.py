@@ -143,6 +143,14 @@ def test_a_value_that_a_kernel_cannot_have_is_refused(tmp_path: Path) -> None:
     assert message == "s.toml:5: settings.base_slice_ns: -1 is out of range; take 0 to 10000000000"
 
 
+@pytest.mark.parametrize("named", ['"own.json"', '{ file = "own.json" }'])
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path, named: str) -> None:
+    (tmp_path / "own.json").write_bytes(b'{"tasks": {"\xff": {}}}')
+    said = refused(tmp_path, GOOD.replace('"li:tasks=3"', named))
+    key = "workloads[0].file" if "file" in named else "workloads[0]"
+    assert said == f"s.toml:2: {key}: own.json is not UTF-8; save the file as UTF-8 text"
+
+
 def test_a_number_with_a_point_is_written_as_the_kernel_takes_it(tmp_path: Path) -> None:
     read(tmp_path, GOOD + "[settings]\nbase_slice_ns = [7e5, 1e6]\n")
 

@@ -194,6 +194,18 @@ def test_wrong_options(arguments: list[str], said: str, tmp_path: Path, capsys: 
     assert "Traceback" not in found
 
 
+@pytest.mark.parametrize(("key", "line"), [("machine", 3), ("load.workload", 7)])
+def test_a_file_that_is_not_utf_8_is_refused(
+    key: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.json").write_bytes(b'{"tasks": {"\xff": {}}}')
+    path = write(tmp_path, GOOD.replace('"2"' if key == "machine" else '"li:tasks=3"', '"own.json"'))
+    assert cli.main([str(path), "--quiet"]) == 2
+    own = tmp_path / "own.json"
+    said = f"schedlab: {path}:{line}: {key}: {own} is not UTF-8; save the file as UTF-8 text\n"
+    assert capsys.readouterr().err == said
+
+
 def test_the_schema_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--schema"]) == 0
     assert json.loads(capsys.readouterr().out) == schema()

@@ -22,7 +22,7 @@ from schedlab.sweeping.progress import spoken
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return _run(options.parser().parse_args(arguments))
+    return _run(options.parser().given(arguments))
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ docs/sweep.md describes the file and the table.
 Where = tuple[str | None, int | None, dict[str, str]]
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> program.Parser:
     """Return the parser of the command line."""
     parser = program.Parser("sweep", _ABOUT, _EXAMPLE)
     parser.add_argument("sweep", metavar="SWEEP.toml", type=Path, help="what to simulate")

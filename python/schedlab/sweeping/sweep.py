@@ -11,7 +11,7 @@ from schedlab._native import InputError
 from schedlab.sweeping import kinds
 from schedlab.sweeping.kinds import Value
 from schedlab.tomlfile import Document
-from schedlab.tuning.simulated import File
+from schedlab.tuning.simulated import File, beside
 
 # The columns of the table that every sweep has.
 FIXED = ("point", "kernel", "machine", "workload", "seed", "missing", "error")
@@ -156,7 +156,7 @@ def _machines(document: Document) -> tuple[Named, ...]:
             # A worker's own host would be another machine.
             found.append(Named(name, File("host.toml", command.text(["machines", "host", "--toml"]))))
         else:
-            found.append(Named(name, _file(document, key, name, ".toml")))
+            found.append(Named(name, beside(document, key, name, (".toml",))))
     _twice(document, "machines", [own.name for own in found])
     return tuple(found)
 
@@ -166,7 +166,7 @@ def _workloads(document: Document) -> tuple[Named, ...]:
     for at, value in enumerate(_list(document, "workloads", '["messaging"]')):
         key = f"workloads[{at}]"
         if isinstance(value, str):
-            found.append(Named(value, _file(document, key, value, ".json")))
+            found.append(Named(value, beside(document, key, value, (".json",))))
             continue
         if not isinstance(value, dict):
             raise document.error(
@@ -182,7 +182,7 @@ def _workloads(document: Document) -> tuple[Named, ...]:
             found.append(Named(name, File(f"{_file_name(name)}.json", text)))
             continue
         name = kinds.text(document, f"{key}.name", value.get("name", text))
-        file = File(text, None) if given[0] == "preset" else _file(document, f"{key}.file", text, "")
+        file = File(text, None) if given[0] == "preset" else beside(document, f"{key}.file", text, ("",))
         found.append(Named(name, file))
     _twice(document, "workloads", [own.name for own in found])
     return tuple(found)
@@ -190,19 +190,6 @@ def _workloads(document: Document) -> tuple[Named, ...]:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", name)
-
-
-def _file(document: Document, key: str, name: str, ending: str) -> File:
-    """Return a file beside the sweep's, or the name of a preset. A name that ends so is that of a file."""
-    path = document.path.parent / name
-    if path.is_file():
-        try:
-            return File(path.name, path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise document.error(key, f"cannot read {path}: {error}") from None
-    if "/" in name or not ending or name.endswith(ending):
-        raise document.error(key, f"there is no file {path}", "paths count from the folder of this file")
-    return File(name, None)
 
 
 def _duration(document: Document) -> str | None:

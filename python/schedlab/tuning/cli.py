@@ -27,7 +27,7 @@ Exit status: 0 done, also if nothing is better than the default; 2 bad input; 3 
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> program.Parser:
     parser = program.Parser("tune", _ABOUT, _EPILOG)
     add = parser.add_argument
     add("study", nargs="?", metavar="STUDY.toml", help="the study: load, parameters, objectives, budget")
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit status."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: program.say(str(message))
-        return program.ended(lambda: _run(_parser().parse_args(arguments)), extra="tune", interrupted=command.UNDECIDED)
+        return program.ended(lambda: _run(_parser().given(arguments)), extra="tune", interrupted=command.UNDECIDED)
 
 
 def _run(given: argparse.Namespace) -> int:

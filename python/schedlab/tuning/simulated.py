@@ -10,6 +10,7 @@ from pathlib import Path
 from schedlab import _native, command
 from schedlab._native import InputError
 from schedlab.arguments import options
+from schedlab.tomlfile import Document
 from schedlab.tuning.home import home
 from schedlab.tuning.objective import Run
 from schedlab.tuning.study import Study
@@ -115,11 +116,21 @@ def recorded_kernel(load: File) -> str:
 
 def file_of(study: Study, key: str, name: str) -> File:
     """Return a file beside the study, or the name of a preset."""
-    path = study.path.parent / name
+    return beside(study.document, f"load.{key}" if key == "workload" else key, name, (".json", ".toml"))
+
+
+def beside(document: Document, key: str, name: str, endings: tuple[str, ...]) -> File:
+    """Return a file beside the one that names it, or the name of a preset. A name with such an ending is a file's."""
+    path = document.path.parent / name
     if path.is_file():
-        return File(path.name, path.read_text(encoding="utf-8"))
-    if "/" in name or name.endswith((".json", ".toml")):
-        raise study.document.error((("load", key) if key == "workload" else (key,)), f"there is no file {path}")
+        try:
+            return File(path.name, path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise document.error(key, f"{path} is not UTF-8", "save the file as UTF-8 text") from None
+        except OSError as error:
+            raise document.error(key, f"cannot read {path}: {error.strerror}") from None
+    if "/" in name or name.endswith(endings):
+        raise document.error(key, f"there is no file {path}", "paths count from the folder of this file")
     return File(name, None)
 
 
