@@ -256,6 +256,10 @@ def test_numbers_in_what_a_command_prints() -> None:
         Measure("taken", time=True),
     ]
     assert of_command(measures, output, 2.5).values == (1250.5, 7.0, 2.5)
+    for endless in ("nan", "-inf", "1e999"):
+        said = of_command([Measure("rate", pattern="rate: (.*)"), Measure("b", json="b")], f"rate: {endless}", 1.0)
+        assert (said.values, said.why) == ((None, None), "rate: the output has no number that fits 'rate: (.*)'")
+    assert of_command([Measure("b", json="b")], '{"b": NaN}', 1.0).values == (None,)
     missing = of_command([Measure("c", json="c"), Measure("d", pattern="(nothing)")], output, 1.0)
     assert missing.values == (None, None)
     assert "no number at 'c'" in missing.why

@@ -1,6 +1,7 @@
 """What a run yields: one number for each objective and constraint of the study."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,6 +70,8 @@ def _at(output: str, path: str) -> float | None:
 
 def _number(value: object) -> float | None:
     try:
-        return float(str(value).replace(",", ""))
+        number = float(str(value).replace(",", ""))
     except ValueError:
         return None
+    # A benchmark that divides by 0 prints "inf" or "nan", which can be compared with nothing.
+    return number if math.isfinite(number) else None
