@@ -317,3 +317,12 @@ def test_what_workers_die_of_is_a_row_with_an_error(plain: Path, tmp_path: Path)
     assert row["wait_s"] is None
     assert row["error"].startswith("the workers that ran it died")
     assert workers.calls < 4 * found.count
+
+
+@pytest.mark.parametrize("content", [b"mine\n", b"\xff\xffmine", b"x" * 5000])
+def test_a_file_of_somebody_else_is_no_journal(tmp_path: Path, content: bytes) -> None:
+    own = tmp_path / "s.parquet.partial"
+    own.write_bytes(content)
+    with pytest.raises(schedlab.InputError, match=r"partial: is no journal of a sweep; remove it or name another"):
+        schedlab.sweep(written(tmp_path), tmp_path / "s.parquet")
+    assert own.read_bytes() == content

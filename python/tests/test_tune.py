@@ -334,6 +334,19 @@ def test_two_searches_do_not_share_a_file(tmp_path: Path) -> None:
         process.wait()
 
 
+def test_a_damaged_file_of_trials_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 3") + THREE)
+    kept = tmp_path / "s.trials"
+    tuned(own, storage=str(kept))
+    lines = kept.read_bytes().splitlines(keepends=True)
+    for damaged in ([b'{"x": 1}\n'], [*lines[:3], b"no JSON\n", *lines[4:]], [*lines, b'{"op_code": 99}\n']):
+        kept.write_bytes(b"".join(damaged))
+        assert cli.main([str(own.path), "--quiet"]) == 2
+        said = f"schedlab: {kept}: is a damaged file of trials; remove it, or name another with --storage\n"
+        assert capsys.readouterr().err == said
+        assert kept.read_bytes() == b"".join(damaged)
+
+
 def test_trials_can_be_kept_in_a_database(tmp_path: Path) -> None:
     own = read(tmp_path, BUILD.replace("trials = 60", "trials = 3") + THREE)
     place = f"sqlite:///{tmp_path}/trials.db"

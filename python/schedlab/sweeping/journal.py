@@ -20,6 +20,9 @@ from schedlab._native import InputError
 
 _META = b"schedlab.sweep"
 
+# How every message of an Arrow stream begins.
+_MARK = b"\xff\xff\xff\xff"
+
 # Rows that have been written for this long are made to survive a loss of power, too.
 _SYNC_S = 5.0
 
@@ -92,10 +95,11 @@ class Journal:
         """Return the schema at the beginning; None if the file was cut before its end."""
         if size == 0:
             return None
+        start = os.pread(self._file.fileno(), len(_MARK), 0)
         try:
             return pa.ipc.read_schema(pa.ipc.read_message(self._file))
         except (pa.ArrowException, OSError, EOFError, ValueError):
-            if size <= len(self._schema.serialize()):
+            if size <= len(self._schema.serialize()) and _MARK.startswith(start):
                 return None
         raise InputError(f"{self.path}: is no journal of a sweep; remove it or name another output")
 

@@ -45,10 +45,14 @@ class Storage:
         self.place = place
         self._file: int | None = None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._optuna = self._open(place, name, objectives, fresh)
         self._pairs: defaultdict[tuple[str, int], deque[Pair]] = defaultdict(deque)
         self._kept = 0
-        self._remember()
+        try:
+            self._optuna = self._open(place, name, objectives, fresh)
+            self._remember()
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, place: str, name: str, objectives: int, fresh: bool) -> optuna.Study:
         try:
@@ -63,7 +67,11 @@ class Storage:
         except OSError as error:
             raise InputError(f"{place}: {error.strerror}; name another file with --storage") from None
         except Exception as error:
-            raise InputError(f"{place}: cannot keep trials there: {error}") from None
+            if self._file is None:
+                raise InputError(f"{place}: cannot keep trials there: {error}") from None
+            raise InputError(
+                f"{place}: is a damaged file of trials; remove it, or name another with --storage"
+            ) from None
 
     def _journal(self, path: Path) -> JournalFileBackend:
         """Take a file for this process alone, and cut off a line that a killed process left half-written."""
