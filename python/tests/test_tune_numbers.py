@@ -18,7 +18,7 @@ from schedlab.tuning.score import safe, score, violation
 from schedlab.tuning.space import Parameter, Space
 from schedlab.tuning.study import Measure
 from schedlab.tuning.trials import Bench, Pair, Trial
-from schedlab.tuning.tune import Tuning
+from schedlab.tuning.tune import Found, Tuning
 
 TEXT = """
 [load]
@@ -286,3 +286,13 @@ def test_limits_stop_a_command(tmp_path: Path) -> None:
         run("sleep 60", guard)
     with pytest.raises(InputError, match=r"live\.watchdog: no-such-program"):
         run("true", Guard(("no-such-program",)))
+
+
+def test_an_interval_is_called_by_the_level_of_the_study(own: study.Study) -> None:
+    own = replace(own, confirm=replace(own.confirm, level=0.999))
+    best = Trial(1, {"x": 0.1})
+    known = confirm.compare(own, [Pair(seed, (1.0, 1.0), (1.0 + seed / 100, 1.0)) for seed in range(-6, 6)])
+    space = Space([Parameter("x", 0.5, whole=False)])
+    document = outcome.document(own, Found(space, [Trial(0, {"x": 0.5}), best], best, [], [(best, known)]))
+    assert document["level"] == 0.999
+    assert "(99.9% interval " in outcome.text(own, document)

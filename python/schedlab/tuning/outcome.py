@@ -51,6 +51,7 @@ def document(study: Study, found: Found) -> Document:
         "remarks": found.remarks,
         "runs": found.runs,
         "held_out_runs": study.confirm.runs,
+        "level": study.confirm.level,
         "seconds": round(found.seconds, 3),
         "run_seconds": round(found.run_seconds, 3),
         "history": [_trial(study, own) for own in found.trials],
@@ -202,7 +203,8 @@ def _no_better(result: Document) -> list[str]:
         low, high = own["interval"]
         lines.append(
             f"On {result['held_out_runs']} held-out runs, the best candidate improved {own['name']} by "
-            f"{own['improvement']:+.2%} (95% interval {low:+.2%} to {high:+.2%}; below zero is worse)."
+            f"{own['improvement']:+.2%} ({100 * result['level']:g}% interval {low:+.2%} to {high:+.2%}; "
+            "below zero is worse)."
         )
     return lines + [f"The constraint {own['name']} did not hold on the held-out runs." for own in broken]
 
