@@ -374,6 +374,18 @@ def test_a_constraint_is_kept(tmp_path: Path) -> None:
     assert all(loss > 0 for loss in told)
 
 
+def test_a_constraint_that_nothing_keeps_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bound = '[constraints.work]\nvalue = "sum(run_s)"\nmost = 0.001\n'
+    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 5") + THREE + bound)
+    assert cli.main([str(own.path), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        rf"schedlab: {own.path}:\d+: constraints.work: nothing that was tried keeps it; the default has [0-9.]+; "
+        r"write a bound that some settings keep\n",
+        said,
+    )
+
+
 def test_several_objectives_have_a_front(tmp_path: Path) -> None:
     text = BUILD + THREE + "[objectives.editor]\nvalue = \"latency_mean_us['editor']\"\n"
     text = text.replace("trials = 60", "trials = 40")

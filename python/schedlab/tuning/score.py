@@ -120,8 +120,16 @@ def _overshoots(study: Study, pairs: Sequence[Pair]) -> Iterator[list[float]]:
 
 def violation(study: Study, pairs: Sequence[Pair]) -> float:
     """Return by how much the constraints are broken, relative to their bounds; 0 if all hold."""
-    total = 0.0
+    total = sum(violations(study, pairs).values())
+    # Sums of binary fractions differ in their last digits.
+    return total if total > 1e-9 else 0.0  # noqa: PLR2004
+
+
+def violations(study: Study, pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return by how much each constraint is broken, relative to its bounds."""
+    found = {}
     for index, constraint in enumerate(study.constraints, len(study.objectives)):
+        total = 0.0
         default = fmean([own.default[index] or 0.0 for own in pairs])
         mean = fmean([own.own[index] or 0.0 for own in pairs])
         if constraint.least is not None:
@@ -130,5 +138,5 @@ def violation(study: Study, pairs: Sequence[Pair]) -> float:
         if constraint.most is not None:
             bound = constraint.most.of(default)
             total += max(0.0, (mean - bound) / (abs(bound) or 1.0))
-    # Sums of binary fractions differ in their last digits.
-    return total if total > 1e-9 else 0.0  # noqa: PLR2004
+        found[constraint.measure.name] = total
+    return found

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from schedlab.tuning import confirm, importance, racing
 from schedlab.tuning.progress import Progress
-from schedlab.tuning.score import good, score
+from schedlab.tuning.score import good, score, violations
 from schedlab.tuning.search import Searcher, searcher
 from schedlab.tuning.space import Space, key
 from schedlab.tuning.storage import Storage
@@ -109,6 +110,7 @@ class Tuning:
             if not configs:
                 break
             self._try(method, [Trial(len(self.trials) + k, dict(config)) for k, config in enumerate(configs)])
+        self._refuse_unkept()
 
     def _resume(self, method: Searcher) -> None:
         if self.storage is None:
@@ -160,6 +162,18 @@ class Tuning:
             raise self.study.document.error((), f"no trial has a value in all its runs: {failed.why}", fix)
         front = [own for own, known in self.race.front if known.feasible]
         return Found(self.space, self.trials, best[0], sorted(front, key=lambda own: own.number))
+
+    def _refuse_unkept(self) -> None:
+        """Refuse a constraint that everything breaks by so much that it was given up."""
+        if self.race.best is not None or any(own.state != "pruned" for own in self.trials):
+            return
+        broken = violations(self.study, self.trials[0].pairs)
+        name = max(broken, key=lambda own: broken[own])
+        index = [own.name for own in self.study.measures].index(name)
+        default = fmean([pair.default[index] or 0.0 for pair in self.trials[0].pairs])
+        fix = "write a bound that some settings keep"
+        what = f"nothing that was tried keeps it; the default has {default:.5g}"
+        raise self.study.document.error(("constraints", name), what, fix)
 
     def decide(self, found: Found) -> None:
         """Choose the winner among the best, confirm it, and find the changes that matter."""
