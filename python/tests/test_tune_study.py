@@ -194,6 +194,16 @@ def test_wrong_options(arguments: list[str], said: str, tmp_path: Path, capsys: 
     assert "Traceback" not in found
 
 
+def test_a_value_that_the_kernel_does_not_take_is_blamed_on_its_parameter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, GOOD.replace("100_000_000]", '100_000_000], type = "float"'))
+    assert cli.main([str(path), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"schedlab: {path}:10: parameters.latency_ns: ")
+    assert said.endswith("is no whole number; write it in ns, without a unit\n")
+
+
 @pytest.mark.parametrize(("key", "line"), [("machine", 3), ("load.workload", 7)])
 def test_a_file_that_is_not_utf_8_is_refused(
     key: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

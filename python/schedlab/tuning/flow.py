@@ -224,7 +224,9 @@ def _blamed(study: Study, message: str) -> InputError:
     kind = next(own for own in ("workload", "inline", "model", "command") if own in study.load)
     # The text of a study is in a file of ours for the simulator.
     message = re.sub(rf"{re.escape(home())}/\S*?:(\d+): ", r"line \1 of the text: ", message)
-    return error(("load", kind), said + message.removeprefix("workload: "))
+    setting = re.match(r"--set (\S+): ", message)
+    path = ("parameters", setting[1]) if setting else ("load", kind)
+    return error(path, said + message.removeprefix(setting[0] if setting else "workload: "))
 
 
 @contextmanager
