@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
+from schedlab.tuning.confirm import compare
 from schedlab.tuning.score import Score, broken, differences, good, reach, risk, score
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Bench, Pair, Trial
@@ -11,6 +13,17 @@ from schedlab.tuning.trials import Bench, Pair, Trial
 _SURE = 0.95
 # The seeds of the final race are in so many parts.
 _ROUNDS = 4
+
+
+class Place(NamedTuple):
+    """Where a trial stands among others. The least is the best."""
+
+    doubtful: bool
+    """Whether its runs do not show a gain."""
+    risk: float
+    """How likely it breaks a constraint; 0 is hardly ever."""
+    loss: float
+    number: int
 
 
 class Race:
@@ -103,10 +116,10 @@ def _is_worse(study: Study, ours: Sequence[Pair], theirs: Sequence[Pair], *, ind
     return fmean(apart) - reach(apart, level) > 0
 
 
-def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> tuple[Trial, float] | None:
+def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> tuple[Trial, Place] | None:
     """Return the best of trials that come close, by runs with more seeds; none if none is better than the default.
 
-    Beside it stands the risk that it does not keep the constraints; 0 is none.
+    Beside it stands its place among those of other races.
 
     A trial is best in the search also by luck. So all of them run with the same new seeds, a part of these at a time,
     and who is shown to be behind the first of a round takes no part in the next.
@@ -126,7 +139,7 @@ def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[i
         if len(running) == 1:
             break
     best = min(running, key=lambda own: place(study, own, known[own.number]), default=None)
-    return (best, risk(study, known[best.number])) if best else None
+    return (best, place(study, best, known[best.number])) if best else None
 
 
 def _is_gain(study: Study, pairs: Sequence[Pair]) -> bool:
@@ -136,9 +149,14 @@ def _is_gain(study: Study, pairs: Sequence[Pair]) -> bool:
     return known.feasible and known.total < 0
 
 
-def place(study: Study, own: Trial, pairs: Sequence[Pair]) -> tuple[float, float, int]:
-    """Return the place of a trial: what keeps the constraints by chance alone stands last, the surest first."""
-    return risk(study, pairs), score(study, pairs).total, own.number
+def place(study: Study, own: Trial, pairs: Sequence[Pair]) -> Place:
+    """Return the place of a trial, the best first.
+
+    What is not shown to gain anything stands last: settings that do next to nothing keep every constraint as surely as
+    the default. Of the others, those that keep the constraints by chance alone stand last, the surest first.
+    """
+    shown = any(own.p <= 1 - study.confirm.level for own in compare(study, pairs).claims)
+    return Place(not shown, risk(study, pairs), score(study, pairs).total, own.number)
 
 
 def extend(bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> list[list[Pair]]:

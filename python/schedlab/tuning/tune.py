@@ -210,11 +210,11 @@ class Tuning:
             if self.space.changes(own.config):
                 distinct.setdefault(tuple(own.pairs), own)
         finalists = list(distinct.values())
-        won: list[tuple[Trial, float]] = []
+        won: list[tuple[Trial, racing.Place]] = []
         for first in range(0, min(len(finalists), few * races), few):
             best = racing.final(self.study, self.bench, finalists[first : first + few], self.more_seeds)
             won += [best] if best else []
-            if best and best[1] == 0:
+            if best and best[1].risk == 0:
                 break
         if not won:
             return []
