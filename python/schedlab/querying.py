@@ -168,15 +168,22 @@ def _printed(frame: pd.DataFrame, *, as_json: bool, as_csv: bool) -> str:
 
 def _document(frame: pd.DataFrame) -> str:
     """Return columns and rows as JSON; what is missing, or a number that is not finite, is null."""
-    text = json.dumps(frame.to_dict("split")["data"], default=_in_json)
+    text = json.dumps(_keyed(frame.to_dict("split")["data"]), default=_in_json)
     rows = json.loads(text, parse_constant=lambda _: None)
     return json.dumps({"columns": list(map(str, frame.columns)), "rows": rows})
+
+
+def _keyed(value: Any) -> Any:  # noqa: ANN401
+    """Return a value whose maps have text as keys, as all have in JSON."""
+    if isinstance(value, dict):
+        return {own if isinstance(own, str) else str(own): _keyed(held) for own, held in value.items()}
+    return [_keyed(held) for held in value] if isinstance(value, (list, tuple)) else value
 
 
 def _in_json(value: Any) -> Any:  # noqa: ANN401 (whatever DuckDB has)
     """Return a value for which JSON has no kind as it is there."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
+        return _keyed(value.tolist())
     if isinstance(value, (bytes, bytearray)):
         return value.decode(errors="backslashreplace")
     if pd.isna(value):

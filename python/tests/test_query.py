@@ -110,6 +110,8 @@ def test_every_kind_of_value_is_json(trace: Path, capsys: pytest.CaptureFixture[
         "0.5::decimal(3, 1)": 0.5,
         "[1, null, 'inf'::double]": [1.0, None, None],
         "{'a': 1, 'b': ['x']}": {"a": 1, "b": ["x"]},
+        "map {date '2020-01-02': [1]}": {"2020-01-02": [1]},
+        "map {7: 'x'}": {"7": "x"},
         "'\\xFFa'::blob": "\\xffa",
         "interval 3 day": "P3DT0H0M0S",
         "timestamp '2020-01-02 03:04:05'": "2020-01-02T03:04:05",
