@@ -316,3 +316,13 @@ def test_an_interval_is_called_by_the_level_of_the_study(own: study.Study) -> No
     document = outcome.document(own, Found(space, [Trial(0, {"x": 0.5}), best], best, [], [(best, known)]))
     assert document["level"] == 0.999
     assert "(99.9% interval " in outcome.text(own, document)
+
+
+def test_why_a_gain_is_not_claimed_is_said(own: study.Study) -> None:
+    # Of five runs, signed ranks cannot show anything at 95%.
+    known = confirm.compare(own, [Pair(seed, (1.0, 10.0), (0.9 - seed / 100, 10.0)) for seed in range(5)])
+    best, space = Trial(1, {"x": 0.1}), Space([Parameter("x", 0.5, whole=False)])
+    document = outcome.document(own, Found(space, [Trial(0, {"x": 0.5}), best], best, [], [(best, known)]))
+    shown = outcome.text(own, document)
+    assert "No better than the default" in shown
+    assert "by mean and signed ranks p is 0.062, and would have to be 0.05 or less" in shown

@@ -206,6 +206,12 @@ def _no_better(result: Document) -> list[str]:
             f"{own['improvement']:+.2%} ({100 * result['level']:g}% interval {low:+.2%} to {high:+.2%}; "
             "below zero is worse)."
         )
+        if low > 0 and not broken:
+            most = (1 - result["level"]) / len(result["objectives"])
+            lines.append(
+                "A few runs may make that mean, so it is not claimed: by mean and signed ranks p is "
+                f"{own['p']:.2g}, and would have to be {most:.2g} or less."
+            )
     return lines + [f"The constraint {own['name']} did not hold on the held-out runs." for own in broken]
 
 
