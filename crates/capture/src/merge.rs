@@ -253,9 +253,9 @@ impl Merge {
         let early = self.events.partition_point(|event| event.time < first).min(ready);
         let late = self.events.partition_point(|event| event.time <= last).clamp(early, ready);
         let mut rest = &self.events[early..late];
-        self.counts.events += rest.iter().filter(|e| !matches!(e.what, Payload::Lost { .. })).count() as u64;
         let explained = self.calls.as_mut().map(|calls| calls.explain(rest));
         rest = explained.as_deref().unwrap_or(rest);
+        self.counts.events += rest.iter().filter(|e| !matches!(e.what, Payload::Lost { .. })).count() as u64;
         for (time, change) in self.named.drain(..named).take_while(|(time, _)| *time <= last) {
             let time = time.max(first);
             let (before, after) = rest.split_at(rest.partition_point(|event| event.time < time));

@@ -385,8 +385,11 @@ fn what_tasks_sleep_for_is_recorded_and_summed() {
         eprintln!("skipped: {message}");
         return;
     }
-    json(&recorded);
+    let told = json(&recorded);
     let trace = read_all(&file).unwrap();
+    let lost = |event: &&Event| matches!(event.what, Payload::Lost { .. });
+    let events = trace.events.len() - trace.events.iter().filter(lost).count();
+    assert_eq!(told["events"].as_u64(), Some(events as u64), "the reasons count as well");
     let of = |comm: &str| -> BTreeSet<&str> {
         let tids: HashSet<i32> = trace.names.iter().filter(|name| name.comm == comm).map(|name| name.tid).collect();
         let why = |event: &Event| match event.what {

@@ -142,7 +142,8 @@ impl CostsSeen {
         SeenCosts {
             idle_exit_ns: cost(&self.from_idle),
             remote_idle_exit_ns: cost(&self.from_idle_elsewhere),
-            idle_wakeup_ns: cost(idle_wakeups),
+            // In a simulated trace a wake-up takes no time.
+            idle_wakeup_ns: cost(idle_wakeups).filter(|cost| cost.most() > 0),
             wakeup_to_switch_ns: cost(&self.from_other_cpu),
             timer_to_switch_ns: cost(&self.from_interrupt.with(timers)),
             own_wakeup_to_switch_ns: cost(&self.from_running_task.with(packets)),
