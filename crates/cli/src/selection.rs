@@ -68,7 +68,7 @@ impl SelectionArgs {
     /// Refuses a window in which no time passed: it begins after the end of the trace.
     pub fn check_window(&self, span_us: f64, trace: &Path) -> Result<()> {
         match self.from.filter(|from| *from > 0 && span_us == 0.0) {
-            Some(_) => Err(Error::input("the trace ends before that").key("--from").file(trace)),
+            Some(_) => Err(ends_before_window(trace)),
             None => Ok(()),
         }
     }
@@ -91,4 +91,9 @@ impl SelectionArgs {
         list("group", self.groups.clone());
         if words.is_empty() { String::new() } else { format!(" · only {}", words.join(", ")) }
     }
+}
+
+/// The refusal of a window that begins after the end of the trace.
+pub fn ends_before_window(trace: &Path) -> Error {
+    Error::input("the trace ends before that").key("--from").file(trace)
 }

@@ -133,8 +133,8 @@ impl Histogram {
         self.count
     }
 
-    /// The duration that a share `q` (0 to 1) of all do not exceed: the one of rank ⌈q·n⌉. The first and the last rank
-    /// are exact, and no quantile lies outside of them. 0 when there is none.
+    /// The duration that a share `q` (0 to 1) of all do not exceed: the one of rank ⌈q·n⌉. The first and the last
+    /// rank are exact, and no quantile lies outside of them. 0 when there is none.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
         self.quantiles([q])[0]

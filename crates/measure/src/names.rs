@@ -161,8 +161,9 @@ mod tests {
 
     #[test]
     fn a_name_is_what_it_was_made_of() {
-        for name in ["", "t", "kworker/u8:2-e", "0123456789abcde", "größer-als-kurz", "a longer name than the kernel's"]
-        {
+        let names =
+            ["", "t", "kworker/u8:2-e", "0123456789abcde", "größer-als-kurz", "a longer name than the kernel's"];
+        for name in names {
             assert_eq!(&*Comm::from(name), name);
         }
         assert_eq!((&*Comm::default(), size_of::<Comm>()), ("", 16));

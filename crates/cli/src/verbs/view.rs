@@ -1,6 +1,7 @@
 //! `schedlab view`: traces on the screen, in the browser of this machine.
 
 use crate::kept;
+use crate::selection::ends_before_window;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, PathText, Result, parse_duration};
@@ -195,7 +196,7 @@ fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&In
     if let Some(from) = initial.and_then(|initial| initial.from)
         && traces.iter().all(|loaded| loaded.indexer().index.end <= from)
     {
-        return Err(Error::input("the trace ends before that").key("--from").file(&traces[0].path));
+        return Err(ends_before_window(&traces[0].path));
     }
     let page = file(traces, initial)?;
     target.write_all(page.as_bytes())?;

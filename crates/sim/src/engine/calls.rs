@@ -47,7 +47,7 @@ impl<S: Scheduler> Engine<'_, S> {
         true
     }
 
-    /// Whom an operation will wake first, of those that wake somebody whenever he waits.
+    /// The task that an operation wakes first, of the operations that wake a waiter whenever there is one.
     fn wakes_first(&self, p: TaskId, op: &Op) -> Option<TaskId> {
         match *op {
             Op::Synced(ref op) => self.wakes_first(p, op),
