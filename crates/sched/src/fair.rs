@@ -61,7 +61,7 @@ use crate::balance::numa::{Numa, period};
 use crate::classes::hrtick::Hrtick;
 use crate::classes::{ClassId, sync};
 use crate::tunables::Follows;
-use entity::Queue;
+use entity::{Flags, Queue};
 use pelt::Pelt;
 use place::{Places, Select};
 use rqs::Runqueues;
@@ -232,6 +232,6 @@ impl<D: Discipline> Fair<D> {
     #[must_use]
     pub fn is_throttled(&self, p: TaskId) -> bool {
         let entity = &self.rqs.entities[self.rqs.entity(p) as usize];
-        entity.aside || self.rqs.is_cut_off(entity.queue)
+        entity.flags.has(Flags::ASIDE) || self.rqs.is_cut_off(entity.queue)
     }
 }

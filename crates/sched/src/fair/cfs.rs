@@ -31,7 +31,7 @@ mod time;
 
 pub use rules::{Features, Rules, Tunables};
 
-use super::entity::{EntityId, Leave, Queue, QueueId};
+use super::entity::{EntityId, Flags, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
 use super::shares::Shares;
 use super::timeline::Search;
@@ -188,7 +188,8 @@ impl Discipline for Cfs {
         }
         if !fair {
             let entity = &mut f.rqs.entities[e as usize];
-            (entity.vruntime, entity.relative) = (0, true);
+            entity.vruntime = 0;
+            entity.flags.set(Flags::RELATIVE, true);
         } else if let Some((parent, _)) = parent {
             // Since 2.6.33 it is placed where its parent is, and takes its place along to its first CPU
             // (task_fork_fair).
@@ -209,7 +210,7 @@ impl Discipline for Cfs {
     #[inline]
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
         let is_curr = f.rqs.is_curr(q, e);
-        let placed = f.rqs.entities[e as usize].relative;
+        let placed = f.rqs.entities[e as usize].flags.has(Flags::RELATIVE);
         if is_curr || f.d.rules.lands_before_account {
             f.land(q, e);
         }

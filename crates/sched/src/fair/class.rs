@@ -1,6 +1,6 @@
 //! The fair class within a stack of classes: the methods of [`Class`].
 
-use super::entity::{Entity, EntityId, Leave};
+use super::entity::{Entity, EntityId, Flags, Leave};
 use super::{Discipline, Fair};
 use crate::balance::fair;
 use crate::classes::{Class, ClassId};
@@ -36,8 +36,8 @@ impl<D: Discipline> Class for Fair<D> {
         let e = self.rqs.entity(p);
         let q = self.rqs.entities[e as usize].queue;
         let cpu = self.rqs.cpu_of(q);
-        let Entity { on_rq, delayed, aside, .. } = self.rqs.entities[e as usize];
-        if aside {
+        let Entity { on_rq, delayed, flags, .. } = self.rqs.entities[e as usize];
+        if flags.has(Flags::ASIDE) {
             self.rqs.take_from_aside(e, false);
         } else if delayed {
             self.dequeue(cx, e, Leave::DELAYED);

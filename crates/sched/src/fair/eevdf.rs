@@ -33,7 +33,7 @@ mod turn;
 
 pub use features::Features;
 
-use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
+use super::entity::{Entity, EntityId, Flags, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load, NICE_0};
 use super::timeline::Search;
 use super::{Discipline, Fair};
@@ -86,7 +86,7 @@ impl Discipline for Eevdf {
         let lag = if entity.on_rq { f.average_now(q).wrapping_sub(entity.vruntime) as i64 } else { entity.vlag };
         vec![
             ("deadline_ns", (entity.deadline as i64).into()),
-            ("slice_ns", entity.slice.into()),
+            ("slice_ns", entity.slice().into()),
             ("lag_ns", lag.into()),
             ("eligible", (entity.on_rq && f.eligible(q, e)).into()),
             ("delayed", entity.delayed.into()),
@@ -178,15 +178,16 @@ impl Discipline for Eevdf {
         if entity.load.get() != load {
             // The lag is kept in terms of weight (reweight_entity).
             entity.vlag = entity.vlag.wrapping_mul(entity.load.weight() as i64) / load.weight as i64;
-            if entity.rel_deadline && f.d.features.reweight_places {
+            if entity.flags.has(Flags::RELATIVE) && f.d.features.reweight_places {
                 let left = (entity.deadline as i64).wrapping_mul(entity.load.weight() as i64);
                 entity.deadline = (left / load.weight as i64) as u64;
             }
             entity.load = load.into();
         }
         // The slice of an idle task is not touched (`fair_policy()` in `__setscheduler_params`).
-        if a.policy != Policy::Idle || entity.slice == 0 {
-            (entity.custom_slice, entity.slice) = (custom, slice);
+        if a.policy != Policy::Idle || entity.slice() == 0 {
+            entity.flags.set(Flags::OWN_SLICE, custom);
+            entity.set_slice(slice);
         }
     }
 
@@ -237,7 +238,7 @@ impl Discipline for Eevdf {
         if f.d.features.place_rel_deadline && !how.sleep {
             let entity = &mut f.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
-            entity.rel_deadline = true;
+            entity.flags.set(Flags::RELATIVE, true);
         }
         if !f.rqs.is_curr(q, e) {
             Self::remove(f, q, e);
@@ -350,8 +351,10 @@ impl Discipline for Eevdf {
     #[inline]
     fn set_slice(f: &mut Fair<Self>, e: EntityId, slice: Nanos, joins: bool) {
         let entity = &mut f.rqs.entities[e as usize];
-        entity.slice = slice;
-        entity.custom_slice |= joins;
+        entity.set_slice(slice);
+        if joins {
+            entity.flags.set(Flags::OWN_SLICE, true);
+        }
     }
 
     /// Rescales lag and deadline so that they stay the same in terms of weight.
@@ -420,7 +423,7 @@ impl Discipline for Eevdf {
     }
 
     fn hrtick_slice(f: &mut Fair<Self>, e: EntityId) -> Nanos {
-        f.rqs.entities[e as usize].slice
+        f.rqs.entities[e as usize].slice()
     }
 
     fn clock_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
@@ -442,7 +445,7 @@ impl Discipline for Eevdf {
         if f.d.features.yield_moves_deadline {
             let entity = &mut f.rqs.entities[e as usize];
             entity.deadline =
-                entity.deadline.wrapping_add(entity.load.get().virtual_time(entity.slice, Arithmetic::Calc));
+                entity.deadline.wrapping_add(entity.load.get().virtual_time(entity.slice(), Arithmetic::Calc));
         } else if f.eligible(q, e) {
             let entity = &mut f.rqs.entities[e as usize];
             entity.vruntime = entity.deadline;

@@ -16,6 +16,43 @@ pub type EntityId = u32;
 /// The number of a queue.
 pub type QueueId = u32;
 
+/// What is seldom so of an entity.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// CFS: `vruntime` is relative to the `min_vruntime` of the queue that it left. EEVDF: `deadline` is relative to
+    /// `vruntime`.
+    pub const RELATIVE: Self = Self(1 << 0);
+    /// EEVDF: it has a slice of its own.
+    pub const OWN_SLICE: Self = Self(1 << 1);
+    /// From 6.18 on: it was picked from a throttled group, and leaves when it returns to user mode.
+    pub const MUST_LEAVE: Self = Self(1 << 2);
+    /// From 6.18 on: it is on the list of tasks that its throttled group has put aside.
+    pub const ASIDE: Self = Self(1 << 3);
+
+    /// Whether `flag` is set.
+    #[inline]
+    #[must_use]
+    pub fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    /// Sets `flag`, or clears it.
+    #[inline]
+    pub fn set(&mut self, flag: Self, on: bool) {
+        self.0 = if on { self.0 | flag.0 } else { self.0 & !flag.0 };
+    }
+
+    /// Clears `flag`, and returns whether it was set.
+    #[inline]
+    pub fn take(&mut self, flag: Self) -> bool {
+        let was = self.has(flag);
+        self.set(flag, false);
+        was
+    }
+}
+
 /// A schedulable entity (`struct sched_entity`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entity {
@@ -37,29 +74,34 @@ pub struct Entity {
     pub on_rq: bool,
     /// Whether it is a SCHED_IDLE task, or belongs to an idle group.
     pub idle: bool,
-    /// CFS: `vruntime` is relative to the `min_vruntime` of the queue that it left.
-    pub relative: bool,
+    /// EEVDF: it is asleep and stays queued until it no longer owes time.
+    pub delayed: bool,
+    /// The rest of what it is.
+    pub flags: Flags,
     /// CFS: one more than the CPU of the task that forked it; 0 if none did. No machine has as many CPUs.
     pub forked_on: u16,
     /// EEVDF: the virtual deadline, in ns.
     pub deadline: u64,
     /// EEVDF: the lag when it left its queue, in ns. While it is running, the deadline of the slice that is protected
-    /// (`set_protect_slice`).
+    /// (`set_protect_slice`), and from 6.17 on the virtual runtime up to which it is (`union { vlag; vprot; }`).
     pub vlag: i64,
-    /// EEVDF: the length of its requests, in ns.
-    pub slice: Nanos,
-    /// EEVDF: whether it has a slice of its own.
-    pub custom_slice: bool,
-    /// EEVDF: `deadline` is relative to `vruntime`.
-    pub rel_deadline: bool,
-    /// EEVDF: it is asleep and stays queued until it no longer owes time.
-    pub delayed: bool,
-    /// EEVDF from 6.17 on: the virtual runtime up to which it is protected, in ns.
-    pub vprot: u64,
-    /// From 6.18 on: it was picked from a throttled group, and leaves when it returns to user mode.
-    pub must_leave: bool,
-    /// From 6.18 on: it is on the list of tasks that its throttled group has put aside.
-    pub aside: bool,
+    /// EEVDF: the length of its requests, in ns ([`slice`](Self::slice)).
+    pub(super) slice: u32,
+}
+
+impl Entity {
+    /// The length of its requests, in ns.
+    #[inline]
+    #[must_use]
+    pub fn slice(&self) -> Nanos {
+        self.slice.into()
+    }
+
+    /// Sets the length of its requests, in ns: at most 4.29 s, as the kernel's base slice is an `unsigned int` too.
+    #[inline]
+    pub fn set_slice(&mut self, slice: Nanos) {
+        self.slice = u32::try_from(slice).unwrap_or(u32::MAX);
+    }
 }
 
 /// A queue (`struct cfs_rq`).
@@ -150,7 +192,7 @@ mod tests {
 
     /// A load may have a million of them.
     #[test]
-    fn an_entity_takes_88_bytes() {
-        assert_eq!(size_of::<Entity>(), 88);
+    fn an_entity_takes_72_bytes() {
+        assert_eq!(size_of::<Entity>(), 72);
     }
 }

@@ -79,6 +79,8 @@ pub(super) struct Pelt {
     others: Vec<u32>,
     on: bool,
     entities: Vec<OfEntity>,
+    /// For each entity.
+    ties: Vec<Tie>,
     queues: Vec<OfQueue>,
     /// For each group, the exact sum over its queues.
     groups: Vec<Average>,
@@ -123,6 +125,7 @@ impl Pelt {
             others: vec![0; cpus],
             on: cpus > 1,
             entities: Vec::new(),
+            ties: Vec::new(),
             queues: vec![OfQueue::default(); queues],
             groups: vec![Average::default(); queues / cpus.max(1) - 1],
             sums: vec![0; queues / cpus.max(1) - 1],
@@ -276,12 +279,27 @@ pub struct OfEntity {
     pub runnable: Average,
     /// The running average, scaled by the capacity relative to the biggest CPU.
     pub running: Average,
-    /// Whether it is included in its queue's averages.
+}
+
+/// What an entity's averages belong to. (Beside them it takes 2 bytes; among them it would take 8.)
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tie {
+    /// Whether they are included in its queue's averages.
     pub attached: bool,
-    /// Whether it has a utilisation of its own: a task gets its first one when it is first enqueued.
-    pub begun: bool,
-    /// Whether it is a task that was born in another class.
-    pub born_elsewhere: bool,
+    /// Whether it has a utilisation of its own.
+    pub utilisation: Utilisation,
+}
+
+/// Whether an entity has a utilisation of its own: a task gets its first one when it is first enqueued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Utilisation {
+    /// Not yet.
+    #[default]
+    None,
+    /// Not yet, and it is a task that was born in another class.
+    NoneElsewhere,
+    /// It has one.
+    Own,
 }
 
 /// The averages of a queue.

@@ -1,6 +1,6 @@
 //! The fair class as a scheduler: the operations of the kernel's `fair_sched_class` on the group hierarchy.
 
-use super::entity::{Entity, EntityId, Leave, QueueId};
+use super::entity::{Entity, EntityId, Flags, Leave, QueueId};
 use super::{Discipline, Fair};
 use crate::balance::fair;
 use crate::classes::{ClassId, sync};
@@ -126,7 +126,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let e = self.rqs.entity(p);
-        if self.rqs.entities[e as usize].aside && self.stays_aside(e) {
+        if self.rqs.entities[e as usize].flags.has(Flags::ASIDE) && self.stays_aside(e) {
             return;
         }
         if how != Enqueue::Migrated || !self.rqs.entities[e as usize].delayed {
@@ -150,7 +150,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         let e = self.rqs.entity(p);
-        if self.rqs.entities[e as usize].aside {
+        if self.rqs.entities[e as usize].flags.has(Flags::ASIDE) {
             return self.rqs.take_from_aside(e, how == Dequeue::Migrated);
         }
         if how != Dequeue::Migrated || !self.rqs.entities[e as usize].delayed {
@@ -203,7 +203,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let prev = prev.map(|p| self.rqs.entity(p));
         if let Some(e) = prev
-            && self.rqs.entities[e as usize].must_leave
+            && self.rqs.entities[e as usize].flags.has(Flags::MUST_LEAVE)
         {
             self.returns_to_user(cx, e);
         }

@@ -1,6 +1,6 @@
 //! Walks over the hierarchy: up to enqueue and dequeue, down to pick, and along both branches to switch.
 
-use super::entity::{Entity, EntityId, Leave, QueueId};
+use super::entity::{Entity, EntityId, Flags, Leave, QueueId};
 use super::{Discipline, Fair};
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, Enqueue};
@@ -253,7 +253,7 @@ impl<D: Discipline> Fair<D> {
             }
             if e >= self.rqs.first_task {
                 if throttled {
-                    self.rqs.entities[e as usize].must_leave = true;
+                    self.rqs.entities[e as usize].flags.set(Flags::MUST_LEAVE, true);
                     cx.resched_after_switch(cpu);
                 }
                 return Picked::Task(e);

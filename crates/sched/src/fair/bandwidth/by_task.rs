@@ -2,7 +2,7 @@
 //! task that is picked from it gets a piece of work that it does when it returns to user mode: it leaves the queue and
 //! is put aside until the queue has runtime again.
 
-use crate::fair::entity::{EntityId, Leave, QueueId};
+use crate::fair::entity::{EntityId, Flags, Leave, QueueId};
 use crate::fair::rqs::Runqueues;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
@@ -19,7 +19,7 @@ impl Runqueues {
     pub(in crate::fair) fn take_from_aside(&mut self, e: EntityId, migrates: bool) {
         let q = self.entities[e as usize].queue;
         self.aside[q as usize].retain(|other| *other != e);
-        self.entities[e as usize].aside = migrates;
+        self.entities[e as usize].flags.set(Flags::ASIDE, migrates);
     }
 }
 
@@ -29,7 +29,7 @@ impl<D: Discipline> Fair<D> {
     #[cold]
     pub(in crate::fair) fn returns_to_user(&mut self, cx: &mut Core, e: EntityId) {
         let entity = &mut self.rqs.entities[e as usize];
-        entity.must_leave = false;
+        entity.flags.set(Flags::MUST_LEAVE, false);
         let (q, queued) = (entity.queue, entity.on_rq);
         if !queued || self.rqs.queues[q as usize].throttle_count == 0 {
             return;
@@ -39,7 +39,7 @@ impl<D: Discipline> Fair<D> {
         self.pelt.update_util_est(&self.rqs, cx, cpu, p);
         self.dequeue(cx, e, Leave::THROTTLE);
         self.rqs.aside[q as usize].push(e);
-        self.rqs.entities[e as usize].aside = true;
+        self.rqs.entities[e as usize].flags.set(Flags::ASIDE, true);
     }
 
     /// Whether a task that was put aside, and now comes to another queue, is put aside there as well
@@ -48,7 +48,7 @@ impl<D: Discipline> Fair<D> {
     pub(in crate::fair) fn stays_aside(&mut self, e: EntityId) -> bool {
         let q = self.rqs.entities[e as usize].queue;
         let stays = self.rqs.queues[q as usize].throttle_count > 0;
-        self.rqs.entities[e as usize].aside = stays;
+        self.rqs.entities[e as usize].flags.set(Flags::ASIDE, stays);
         if stays {
             self.rqs.aside[q as usize].push(e);
         }
@@ -61,7 +61,7 @@ impl<D: Discipline> Fair<D> {
         for &q in queues.iter().rev().filter(|q| self.rqs.queues[**q as usize].throttle_count == 0).collect::<Vec<_>>()
         {
             for e in std::mem::take(&mut self.rqs.aside[q as usize]).into_iter().rev() {
-                self.rqs.entities[e as usize].aside = false;
+                self.rqs.entities[e as usize].flags.set(Flags::ASIDE, false);
                 self.pelt.util_est.add(self.rqs.cpu_of(q), e - self.rqs.first_task);
                 self.enqueue(cx, e, Enqueue::Wakeup);
             }

@@ -2,7 +2,7 @@
 
 use super::Cfs;
 use crate::fair::Fair;
-use crate::fair::entity::{Entity, EntityId, QueueId};
+use crate::fair::entity::{Entity, EntityId, Flags, QueueId};
 use crate::fair::load::{Arithmetic, NICE_0};
 use crate::fair::timeline::before;
 use schedlab_base::Nanos;
@@ -218,7 +218,7 @@ impl Fair<Cfs> {
     pub(super) fn land(&mut self, q: QueueId, e: EntityId) {
         let min = self.rqs.queues[q as usize].min_vruntime;
         let entity = &mut self.rqs.entities[e as usize];
-        if std::mem::take(&mut entity.relative) {
+        if entity.flags.take(Flags::RELATIVE) {
             entity.vruntime = entity.vruntime.wrapping_add(min);
         }
     }
@@ -228,7 +228,8 @@ impl Fair<Cfs> {
     pub(super) fn take_off_min(&mut self, q: QueueId, e: EntityId) {
         let min = self.rqs.queues[q as usize].min_vruntime;
         let entity = &mut self.rqs.entities[e as usize];
-        if self.d.rules.moves_relative && !std::mem::replace(&mut entity.relative, true) {
+        if self.d.rules.moves_relative && !entity.flags.has(Flags::RELATIVE) {
+            entity.flags.set(Flags::RELATIVE, true);
             entity.vruntime = entity.vruntime.wrapping_sub(min);
         }
     }
@@ -239,7 +240,7 @@ impl Fair<Cfs> {
     pub(super) fn moves_asleep(&mut self, q: QueueId, e: EntityId, joins: bool, placed: bool) {
         if joins {
             self.land(q, e);
-        } else if !self.rqs.entities[e as usize].relative {
+        } else if !self.rqs.entities[e as usize].flags.has(Flags::RELATIVE) {
             if placed {
                 self.place(q, e, false);
             }

@@ -2,7 +2,7 @@
 
 use super::Eevdf;
 use crate::fair::Fair;
-use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::entity::{EntityId, Flags, QueueId};
 use crate::fair::load::Arithmetic;
 use crate::fair::timeline::before;
 use schedlab_base::Nanos;
@@ -68,7 +68,7 @@ impl Fair<Eevdf> {
     pub(super) fn slices(&self, q: QueueId) -> impl Iterator<Item = Nanos> + '_ {
         let queue = &self.rqs.queues[q as usize];
         let waiting = std::iter::successors(queue.tree.first(), |e| queue.tree.next(&self.rqs.arena, *e));
-        self.rqs.queued_curr(q).into_iter().chain(waiting).map(|e| self.rqs.entities[e as usize].slice)
+        self.rqs.queued_curr(q).into_iter().chain(waiting).map(|e| self.rqs.entities[e as usize].slice())
     }
 
     /// The longest slice of the queued entities (`cfs_rq_max_slice`).
@@ -84,7 +84,7 @@ impl Fair<Eevdf> {
         let most = if self.d.features.lag_by_longest {
             self.longest_slice(entity.queue) + self.d.tick
         } else {
-            (2 * entity.slice).max(self.d.tick)
+            (2 * entity.slice()).max(self.d.tick)
         };
         let limit = self.virtual_time(e, most) as i64;
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
@@ -104,10 +104,11 @@ impl Fair<Eevdf> {
         if before(entity.vruntime, entity.deadline) {
             return false;
         }
-        if !entity.custom_slice {
-            entity.slice = base;
+        if !entity.flags.has(Flags::OWN_SLICE) {
+            entity.set_slice(base);
         }
-        entity.deadline = entity.vruntime.wrapping_add(entity.load.get().virtual_time(entity.slice, Arithmetic::Calc));
+        entity.deadline =
+            entity.vruntime.wrapping_add(entity.load.get().virtual_time(entity.slice(), Arithmetic::Calc));
         self.average(q);
         true
     }
@@ -116,10 +117,10 @@ impl Fair<Eevdf> {
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
         let average = self.average(q);
-        if !self.rqs.entities[e as usize].custom_slice {
-            self.rqs.entities[e as usize].slice = self.d.base_slice;
+        if !self.rqs.entities[e as usize].flags.has(Flags::OWN_SLICE) {
+            self.rqs.entities[e as usize].set_slice(self.d.base_slice);
         }
-        let mut vslice = self.virtual_time(e, self.rqs.entities[e as usize].slice);
+        let mut vslice = self.virtual_time(e, self.rqs.entities[e as usize].slice());
         let mut lag = 0;
         if self.d.features.place_lag && self.rqs.queues[q as usize].nr_queued > 0 {
             let load = self.sums(q).1.max(1);
@@ -128,9 +129,11 @@ impl Fair<Eevdf> {
         }
         let entity = &mut self.rqs.entities[e as usize];
         entity.vruntime = average.wrapping_sub(lag as u64);
-        if entity.rel_deadline {
+        if self.d.features.protects_least_slice {
+            entity.is_placed();
+        }
+        if entity.flags.take(Flags::RELATIVE) {
             entity.deadline = entity.deadline.wrapping_add(entity.vruntime);
-            entity.rel_deadline = false;
             return;
         }
         if self.d.features.place_deadline_initial && initial {

@@ -11,6 +11,9 @@ use schedlab_sim::{Core, Enqueue};
 /// `normalized_sysctl_sched_base_slice`, in ns.
 const NORMALIZED_BASE_SLICE: Nanos = 700_000;
 
+/// A lag, taken for a virtual runtime, is as long ago as the CPU has run tasks: at least 18 minutes, in ns.
+const LONG_AGO: u64 = 1 << 40;
+
 impl Entity {
     /// Protects the slice of an entity that starts to run (`set_protect_slice`): it keeps its CPU until its deadline
     /// changes. As in the kernel, that is also so if the deadline changes because the weight of a group's entity does.
@@ -31,6 +34,20 @@ impl Entity {
             self.vlag = self.deadline.wrapping_add(1) as i64;
         }
     }
+
+    /// The virtual runtime up to which the running entity is protected, from 6.17 on.
+    #[inline]
+    fn protected_until(&self) -> u64 {
+        self.vlag as u64
+    }
+
+    /// Notes that the entity has been placed, from 6.17 on. Its lag is then where a protection's end is (`union { vlag;
+    /// vprot; }`), and stays there if the entity goes on to run without being picked, as after a change of its
+    /// attributes: it is not protected.
+    #[inline]
+    pub(super) fn is_placed(&mut self) {
+        self.vlag = self.vruntime.wrapping_sub(LONG_AGO) as i64;
+    }
 }
 
 impl Fair<Eevdf> {
@@ -42,9 +59,9 @@ impl Fair<Eevdf> {
             return self.rqs.entities[e as usize].protect();
         }
         let least = if self.d.features.run_to_parity { Eevdf::min_slice(self, q) } else { NORMALIZED_BASE_SLICE };
-        let own = self.rqs.entities[e as usize].slice;
-        self.rqs.entities[e as usize].vprot = self.rqs.entities[e as usize].deadline;
-        if least < own {
+        let entity = &mut self.rqs.entities[e as usize];
+        entity.vlag = entity.deadline as i64;
+        if least < entity.slice() {
             self.narrow_protection(e, least);
         }
     }
@@ -53,8 +70,8 @@ impl Fair<Eevdf> {
     fn narrow_protection(&mut self, e: EntityId, slice: Nanos) {
         let until = self.rqs.entities[e as usize].vruntime.wrapping_add(self.virtual_time(e, slice));
         let entity = &mut self.rqs.entities[e as usize];
-        if before(until, entity.vprot) {
-            entity.vprot = until;
+        if before(until, entity.protected_until()) {
+            entity.vlag = until as i64;
         }
     }
 
@@ -62,7 +79,11 @@ impl Fair<Eevdf> {
     #[inline]
     pub(super) fn is_protected(&self, e: EntityId) -> bool {
         let entity = &self.rqs.entities[e as usize];
-        if self.d.features.protects_least_slice { before(entity.vruntime, entity.vprot) } else { entity.is_protected() }
+        if self.d.features.protects_least_slice {
+            before(entity.vruntime, entity.protected_until())
+        } else {
+            entity.is_protected()
+        }
     }
 
     /// Ends the protection of the running entity's slice (`cancel_protect_slice`).
@@ -71,7 +92,7 @@ impl Fair<Eevdf> {
             self.rqs.entities[e as usize].cancel_protection();
         } else if self.is_protected(e) {
             let entity = &mut self.rqs.entities[e as usize];
-            entity.vprot = entity.vruntime;
+            entity.vlag = entity.vruntime as i64;
         }
     }
 
@@ -127,8 +148,8 @@ impl Fair<Eevdf> {
     #[inline]
     pub(super) fn consumed_at(&self, e: EntityId) -> Nanos {
         let entity = &self.rqs.entities[e as usize];
-        let shorter = self.d.features.protects_least_slice && before(entity.vprot, entity.deadline);
-        let until = if shorter { entity.vprot } else { entity.deadline };
+        let shorter = self.d.features.protects_least_slice && before(entity.protected_until(), entity.deadline);
+        let until = if shorter { entity.protected_until() } else { entity.deadline };
         let left = until.wrapping_sub(entity.vruntime) as i64;
         entity.exec_start.saturating_add(entity.load.get().real_time_at_least(left.max(0) as Nanos))
     }
@@ -137,7 +158,7 @@ impl Fair<Eevdf> {
     fn overrides(&self, q: QueueId, e: EntityId, curr: EntityId) -> bool {
         let (pse, se) = (&self.rqs.entities[e as usize], &self.rqs.entities[curr as usize]);
         self.d.features.preempt_short
-            && pse.slice < se.slice
+            && pse.slice() < se.slice()
             && self.eligible(q, e)
             && (before(pse.deadline, se.deadline) || !self.eligible(q, curr))
     }
@@ -184,7 +205,7 @@ impl Fair<Eevdf> {
     /// `curr` does not count. If it is not picked all the same, the protection lasts for its slice at most.
     fn preempts_as_shorter(&mut self, cx: &mut Core, q: QueueId, (e, curr): (EntityId, EntityId), how: Enqueue) {
         let shorter = self.d.features.preempt_short
-            && self.rqs.entities[e as usize].slice < self.rqs.entities[curr as usize].slice;
+            && self.rqs.entities[e as usize].slice() < self.rqs.entities[curr as usize].slice();
         if self.pick_eevdf(q, self.rqs.queued_curr(q), !shorter) == Some(e) {
             if shorter {
                 self.cancel_protection(curr);

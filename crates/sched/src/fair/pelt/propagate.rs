@@ -51,8 +51,8 @@ impl Pelt {
             };
             let after = after.max(of.running.at(now));
             of.runnable = Average::of(after, of.runnable.level(), now);
-            let (attached, entity) = (of.attached, &rqs.entities[group as usize]);
-            if attached {
+            let entity = &rqs.entities[group as usize];
+            if self.ties[group as usize].attached {
                 self.shift(entity.queue, time, entity.load.weight() as f64 * (after - before), 0.0);
             }
             q = entity.queue;

@@ -58,7 +58,7 @@ impl Pelt {
     /// The time by the clock of an entity's averages.
     #[inline]
     pub(super) fn clock_of(&self, rqs: &Runqueues, e: EntityId, now: Nanos) -> Nanos {
-        if self.clocks.is_empty() || !self.entities[e as usize].attached {
+        if self.clocks.is_empty() || !self.ties[e as usize].attached {
             return now;
         }
         self.clock(rqs.cpu_of(rqs.entities[e as usize].queue), now)

@@ -1,6 +1,6 @@
 //! The events that change the averages: entities are enqueued, run, are dequeued, leave and change their weight.
 
-use super::{Average, Loads, OfEntity, Pelt, SCALE};
+use super::{Average, Loads, OfEntity, Pelt, SCALE, Tie, Utilisation};
 use crate::classes::ClassId;
 use crate::fair::entity::{EntityId, QueueId};
 use crate::fair::rqs::Runqueues;
@@ -15,10 +15,12 @@ impl Pelt {
         }
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, OfEntity::default());
+            self.ties.resize(e as usize + 1, Tie::default());
         }
         let runnable =
             if task || self.loads == Loads::Runnable { Average::of(1.0, 0.0, now) } else { Average::default() };
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
+        self.ties[e as usize] = Tie::default();
     }
 
     /// Initialises the averages of a task that was there before.
@@ -29,14 +31,16 @@ impl Pelt {
             let running = share(before.running) * self.capacities[cpu as usize] / SCALE;
             of.runnable = Average::of(share(before.runnable).min(whole), 0.0, now);
             of.running = Average::of(running, 0.0, now);
-            of.begun = true;
+            self.ties[e as usize].utilisation = Utilisation::Own;
         }
     }
 
     /// Notes that a new task is of another class.
     pub(in crate::fair) fn is_born_elsewhere(&mut self, e: EntityId) {
-        if let Some(of) = self.entities.get_mut(e as usize) {
-            of.born_elsewhere = true;
+        if let Some(tie) = self.ties.get_mut(e as usize)
+            && tie.utilisation == Utilisation::None
+        {
+            tie.utilisation = Utilisation::NoneElsewhere;
         }
     }
 
@@ -54,17 +58,16 @@ impl Pelt {
         let (task, cpu, weight) = rqs.counted(q, e);
         let whole = self.whole();
         let (time, now) = (now, self.clock(cpu, now));
-        let attach = !self.entities[e as usize].attached;
-        let fresh = task && attach && !self.entities[e as usize].begun;
+        let attach = !self.ties[e as usize].attached;
+        let fresh = task && attach && self.ties[e as usize].utilisation != Utilisation::Own;
         if attach {
             self.rebase(e, time, now);
         }
         if fresh {
             self.begin(rqs, (q, e), weight, time);
         }
-        let of = &mut self.entities[e as usize];
-        of.attached = true;
-        let before = of.runnable.steer_by(now, whole, &mut self.left);
+        self.ties[e as usize].attached = true;
+        let before = self.entities[e as usize].runnable.steer_by(now, whole, &mut self.left);
         let brings = if attach || self.loads == Loads::Runnable { weight * before } else { 0.0 };
         self.shift(q, time, brings, weight);
         if !task {
@@ -97,8 +100,9 @@ impl Pelt {
         let weight = if self.release >= v(6, 10) { weight } else { weight * SCALE };
         let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
         let of = &mut self.entities[e as usize];
-        let util = if of.born_elsewhere { 0.0 } else { util };
-        (of.running, of.begun) = (Average::of(util / SCALE, 0.0, now), true);
+        let elsewhere = std::mem::replace(&mut self.ties[e as usize].utilisation, Utilisation::Own);
+        let util = if elsewhere == Utilisation::NoneElsewhere { 0.0 } else { util };
+        of.running = Average::of(util / SCALE, 0.0, now);
         self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
     }
 
@@ -135,7 +139,7 @@ impl Pelt {
     /// Called when an entity leaves its queue for good: to another CPU or group, or because it exits.
     pub(in crate::fair) fn detach(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
         let (task, cpu, weight) = rqs.counted(q, e);
-        if !self.averages() || !std::mem::take(&mut self.entities[e as usize].attached) {
+        if !self.averages() || !std::mem::take(&mut self.ties[e as usize].attached) {
             return;
         }
         let (time, now) = (now, self.clock(cpu, now));
@@ -203,7 +207,7 @@ impl Pelt {
         if queued && task {
             self.count_flat(cpu, by as i64);
         }
-        if !self.averages() || !self.entities[e as usize].attached {
+        if !self.averages() || !self.ties[e as usize].attached {
             return;
         }
         let runnable = self.entities[e as usize].runnable.at(self.clock(cpu, now));

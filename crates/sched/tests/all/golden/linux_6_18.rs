@@ -83,15 +83,29 @@ fn a_shorter_slice_that_does_not_preempt_shortens_the_protection() {
 #[test]
 fn a_weight_scales_what_is_left_of_a_request() {
     // At 1 A has 4 of its 5 ms left, and its weight grows from 1024 to 3121. In 6.12 its deadline stays 4 ahead in v,
-    // which are then 12.2 ms. In 6.18 reweight_entity() scales that too, and 4 ms are left, but for a rounded ns.
-    let mut load = load(vec![
-        TaskSpec { name: "A".into(), program: vec![run(1_000), Op::Set(0), run(100_000)], ..TaskSpec::default() },
-        hog("B", 0),
-    ]);
-    load.settings = vec![Setting { nice: Some(-5), ..Setting::default() }];
+    // which are then 12.2 ms. In 6.18 reweight_entity() scales that too, and 4 ms are left, but for a rounded ns. There
+    // A is not protected after that: set_next_task() does not pick it, and its lag is where the end of its protection
+    // was. So B's turn comes at the next tick.
     let set = &[("base_slice_ns", "5000000")];
+    let load = changing(Setting { nice: Some(-5), ..Setting::default() });
     assert_eq!(schedule("linux-6.12", set, &load, 15), "0 A, 14 B");
-    assert_eq!(schedule("linux-6.18", set, &load, 15), "0 A, 6 B, 11 A");
+    assert_eq!(schedule("linux-6.18", set, &load, 15), "0 A, 2 B, 7 A");
+}
+
+#[test]
+fn a_task_that_is_set_anew_is_not_protected() {
+    // A may use this CPU before and after. As it is set anew, 6.12 protects the 4 ms that it has left; 6.18 does not.
+    let set = &[("base_slice_ns", "5000000")];
+    let load = changing(Setting { cpus: Some(vec![0, 1]), ..Setting::default() });
+    assert_eq!(schedule("linux-6.12", set, &load, 11), "0 A, 5 B, 10 A");
+    assert_eq!(schedule("linux-6.18", set, &load, 11), "0 A, 2 B, 7 A, 10 B");
+}
+
+/// A changes 1 ms after it began, beside B.
+fn changing(setting: Setting) -> Load {
+    let program = vec![run(1_000), Op::Set(0), run(100_000)];
+    let a = TaskSpec { name: "A".into(), program, ..TaskSpec::default() };
+    Load { settings: vec![setting], ..load(vec![a, hog("B", 0)]) }
 }
 
 fn limited(tasks: Vec<TaskSpec>) -> Load {

@@ -217,9 +217,8 @@ impl Reference for Eevdf {
         let ahead = if self.newer { ahead * before / self.q.weight(p) } else { ahead };
         self.q.all[p].deadline = self.q.all[p].vruntime + ahead;
         self.q.all[p].queued = true;
-        if !self.newer {
-            self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
-        }
+        // From 6.17 on it is protected only when it is picked, and its lag has replaced the end of its protection.
+        self.q.all[p].keeps_until = if self.newer { None } else { Some(self.q.all[p].deadline) };
         self.q.resched |= self.q.queued().len() > 1 && nice > old;
     }
 
