@@ -134,9 +134,6 @@ impl<'a> Lowering<'a> {
                 (self.load.settings.len() - 1) as u32
             }));
         }
-        // A task begins in the root group unless it names another.
-        let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
-        let initial = Setting { group, ..initial };
         let program = program::of(task, &sets, |step, program| self.add(n, task, step, program));
         Ok((initial, program))
     }
@@ -179,8 +176,8 @@ impl<'a> Lowering<'a> {
         TaskSpec {
             name: task.name.clone(),
             initial: initial.clone(),
-            user: task.user.unwrap_or(0),
-            session: task.session.unwrap_or(0),
+            user: task.user,
+            session: task.session,
             cpu: settings::home(self.workload, task, self.machine),
             averages: task.averages.filter(|_| self.workload.global.start == schedlab_workload::Start::Wake),
             computing: task.computing,

@@ -4,7 +4,7 @@ use crate::groups::Groups;
 use crate::sys;
 use schedlab_base::{CpuList, Error, Nanos, Result};
 use schedlab_capture::SchedAttr;
-use schedlab_sim::program::{Policy, ROOT_GROUP, Setting};
+use schedlab_sim::program::{Policy, Setting};
 use std::fs;
 use std::io;
 
@@ -33,14 +33,19 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Those that this thread was created with.
-    pub(crate) fn inherited() -> Self {
+    /// Those that this thread was created with, in this group.
+    pub(crate) fn inherited(group: u32) -> Self {
         let set = SchedAttr::of(0).unwrap_or_default();
         let set = SchedAttr { size: 0, flags: 0, runtime: 0, deadline: 0, period: 0, util_min: 0, util_max: 0, ..set };
         let policies = [Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr];
         let policy = policies.into_iter().find(|policy| number(*policy) == set.policy).unwrap_or_default();
         let (nice, priority) = (set.nice as i8, set.priority as u8);
-        Self { policy, nice, priority, dl: (0, 0, 0), reclaim: false, set, group: ROOT_GROUP }
+        Self { policy, nice, priority, dl: (0, 0, 0), reclaim: false, set, group }
+    }
+
+    /// The group that this thread is in.
+    pub(crate) fn group(&self) -> u32 {
+        self.group
     }
 
     /// Applies a setting to this thread.
@@ -193,6 +198,7 @@ fn empty_rt_group() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_sim::program::ROOT_GROUP;
 
     fn on_a_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(run).join().unwrap())
@@ -201,7 +207,7 @@ mod tests {
     #[test]
     fn a_thread_gets_what_it_asks_for() {
         on_a_thread(|| {
-            let mut attributes = Attributes::inherited();
+            let mut attributes = Attributes::inherited(ROOT_GROUP);
             let setting = Setting { policy: Some(Policy::Batch), nice: Some(7), ..Setting::default() };
             attributes.apply(&setting, &Groups::default()).unwrap();
             let now = SchedAttr::of(0).unwrap();
@@ -217,7 +223,7 @@ mod tests {
     #[test]
     fn a_refusal_names_what_was_asked() {
         on_a_thread(|| {
-            let mut attributes = Attributes::inherited();
+            let mut attributes = Attributes::inherited(ROOT_GROUP);
             let none = Setting { cpus: Some(vec![100_000]), ..Setting::default() };
             let error = attributes.apply(&none, &Groups::default()).unwrap_err();
             assert!(error.to_string().contains("CPUs 100000") && error.exit_status() == 4, "{error}");

@@ -6,7 +6,7 @@ use crate::sys::{self, Reaped};
 use crate::task::{Task, begin, spawn};
 use crate::world::World;
 use schedlab_base::{Error, Nanos, Tid};
-use schedlab_sim::program::Start;
+use schedlab_sim::program::{ROOT_GROUP, Start};
 use std::sync::atomic::Ordering;
 
 /// Starts the tasks of these slots, and stays until they have ended or the supervisor kills it.
@@ -25,7 +25,7 @@ pub(crate) fn launcher(world: &'static World, members: &[usize]) -> ! {
         }
         Start::Threads => one_by_one(world, members, |at, started| {
             world.living.fetch_add(1, Ordering::AcqRel);
-            spawn(world, move || begin(world, at, started));
+            spawn(world, move || begin(world, at, started, ROOT_GROUP));
         }),
         Start::Fork => {
             let launcher = sys::pid();
@@ -38,7 +38,7 @@ pub(crate) fn launcher(world: &'static World, members: &[usize]) -> ! {
 
 /// A task that exists before the run, and sleeps until it starts.
 fn wake(world: &'static World, at: usize) {
-    let task = Task::prepare(world, at).unwrap_or_else(|error| world.fail(&error));
+    let task = Task::prepare(world, at, ROOT_GROUP).unwrap_or_else(|error| world.fail(&error));
     let control = world.region.control();
     world.ready();
     let delay = world.spec(at).start;
@@ -81,7 +81,7 @@ fn fork_task(world: &'static World, at: usize, started: Nanos, launcher: Tid) {
         sys::fork(|| {
             sys::die_with(launcher);
             world.living.store(1, Ordering::Release);
-            begin(world, at, started);
+            begin(world, at, started, ROOT_GROUP);
             // It has forked tasks, which are threads of this process and end it.
             sys::pause_forever()
         })

@@ -132,7 +132,7 @@ fn say(command: &mut UnixStream, byte: u8) {
 fn launch_all(world: &'static World, signals: &Signals) -> Vec<Tid> {
     let mut sessions: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, task) in world.load().tasks.iter().enumerate() {
-        sessions.entry(task.session).or_default().push(at);
+        sessions.entry(task.session.unwrap_or(0)).or_default().push(at);
     }
     let supervisor = sys::pid();
     let mut launchers = Vec::new();
@@ -157,7 +157,7 @@ fn launch_all(world: &'static World, signals: &Signals) -> Vec<Tid> {
 
 /// How many sessions, and so launchers, a load has.
 pub(crate) fn sessions(load: &schedlab_sim::program::Load) -> usize {
-    load.tasks.iter().map(|task| task.session).collect::<std::collections::BTreeSet<_>>().len()
+    load.tasks.iter().map(|task| task.session.unwrap_or(0)).collect::<std::collections::BTreeSet<_>>().len()
 }
 
 /// Lets the run start. Returns when it ends.

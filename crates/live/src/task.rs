@@ -51,8 +51,8 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Makes this thread the task of a slot: its name, user, attributes and memory.
-    pub(crate) fn prepare(world: &'static World, at: usize) -> Result<Self> {
+    /// Makes this thread the task of a slot: its name, user, attributes and memory. `group`: the group that it is in.
+    pub(crate) fn prepare(world: &'static World, at: usize, group: u32) -> Result<Self> {
         let (slot, spec) = (world.slot(at), world.spec(at));
         let tid = sys::tid();
         let name = world.name(at);
@@ -65,7 +65,7 @@ impl Task {
             slot,
             spec,
             tid,
-            attributes: Attributes::inherited(),
+            attributes: Attributes::inherited(group),
             worker: Worker::new(world.calibration, &world.capacities, world.over()),
             rng: Rng::new(world.options.seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             started: 0,
@@ -80,11 +80,9 @@ impl Task {
             device: None,
         };
         task.attributes.apply(&spec.initial, &world.groups).map_err(in_task)?;
-        if spec.user != 0 {
-            sys::become_user(spec.user).map_err(|e| {
-                in_task(
-                    Error::not_permitted(format!("cannot act for user {}: {e}", spec.user)).mend("run it with sudo"),
-                )
+        if let Some(user) = spec.user.filter(|user| *user != 0) {
+            sys::become_user(user).map_err(|e| {
+                in_task(Error::not_permitted(format!("cannot act for user {user}: {e}")).mend("run it with sudo"))
             })?;
         }
         task.provide(at).map_err(in_task)?;
@@ -260,7 +258,7 @@ impl Task {
             Op::Yield => sys::sched_yield(),
             // It would replace this program; a remark says so.
             Op::Exec => {}
-            Op::Fork(template) => birth::fork(self.world, template),
+            Op::Fork(template) => birth::fork(self.world, template, self.attributes.group()),
             Op::Jobs(list) => self.jobs(list as usize),
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),

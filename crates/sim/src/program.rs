@@ -171,10 +171,10 @@ pub struct TaskSpec {
     pub initial: Setting,
     /// The program; the task ends after the last operation.
     pub program: Vec<Op>,
-    /// The user, for grouping by user.
-    pub user: u32,
-    /// The session, for autogroups, or [`NO_SESSION`].
-    pub session: u32,
+    /// The user, for grouping by user; `None` is that of the task that forks it, or 0.
+    pub user: Option<u32>,
+    /// The session, for autogroups, or [`NO_SESSION`]; `None` is that of the task that forks it, or 0.
+    pub session: Option<u32>,
     /// The CPU where it last ran before the load begins, with [`Start::Wake`]: it wakes up from there. If it starts at
     /// 0 it is runnable there, or asleep if it first sleeps or waits for a semaphore.
     pub cpu: Option<CpuId>,

@@ -21,17 +21,17 @@ pub(crate) fn spawn(world: &'static World, run: impl FnOnce() + Send + 'static) 
     }
 }
 
-/// A task that is created when it starts.
-pub(crate) fn begin(world: &'static World, at: usize, started: Nanos) {
-    match Task::prepare(world, at) {
+/// A task that is created when it starts, in this group.
+pub(crate) fn begin(world: &'static World, at: usize, started: Nanos, group: u32) {
+    match Task::prepare(world, at, group) {
         Ok(task) => task.run(started),
         Err(error) => world.fail(&error),
     }
     world.leave();
 }
 
-/// Creates a task from a template, as a thread of the calling task's process.
-pub(super) fn fork(world: &'static World, template: u32) {
+/// Creates a task from a template, as a thread of the calling task's process, whose group this is.
+pub(super) fn fork(world: &'static World, template: u32, group: u32) {
     let number = world.region.forks()[template as usize].fetch_add(1, Ordering::AcqRel);
     let at = world.load().tasks.len() + world.region.control().forked.fetch_add(1, Ordering::AcqRel) as usize;
     let Some(slot) = world.region.slots().get(at) else {
@@ -40,5 +40,5 @@ pub(super) fn fork(world: &'static World, template: u32) {
     slot.template.store(template, Ordering::Relaxed);
     slot.number.store(number, Ordering::Release);
     world.living.fetch_add(1, Ordering::AcqRel);
-    spawn(world, move || begin(world, at, sys::monotonic()));
+    spawn(world, move || begin(world, at, sys::monotonic(), group));
 }

@@ -5,7 +5,7 @@ use super::load::WEIGHTS;
 use super::shares::Shares;
 use schedlab_base::{Error, Result};
 use schedlab_sim::Task;
-use schedlab_sim::program::{Load, NO_SESSION, ROOT_GROUP};
+use schedlab_sim::program::{Load, NO_SESSION, ROOT_GROUP, TaskSpec};
 
 /// The weight of an idle group (`WEIGHT_IDLEPRIO`).
 const IDLE_SHARES: u64 = 3;
@@ -104,7 +104,7 @@ impl Groups {
     pub fn new(load: &Load, rules: &Rules) -> Self {
         let mut groups = Self { by_user: rules.by_user, ..Self::default() };
         if rules.by_user {
-            groups.add_keys(load.tasks.iter().chain(&load.templates).map(|t| t.user).collect(), "user");
+            groups.add_keys(keys(load, |t| t.user).collect(), "user");
             if let Some(root) = groups.keys.first().filter(|uid| **uid == 0) {
                 groups.all[*root as usize].shares = ROOT_USER_SHARES;
             }
@@ -122,7 +122,7 @@ impl Groups {
             }
         }
         if rules.by_session {
-            let of_root = || load.tasks.iter().chain(&load.templates).map(|t| t.session);
+            let of_root = || keys(load, |t| t.session);
             // Without other groups, one session is all there is and needs no group of its own.
             if !load.groups.is_empty() || of_root().min() != of_root().max() {
                 groups.add_keys(of_root().filter(|session| *session != NO_SESSION).collect(), "session");
@@ -177,4 +177,10 @@ impl Groups {
         let group = Some(task.group).filter(|group| *group != ROOT_GROUP);
         group.or_else(|| keyed(task.session)).or(self.root)
     }
+}
+
+/// The users or sessions of a load. Tasks that say nothing have 0, and what they fork has theirs.
+fn keys(load: &Load, of: fn(&TaskSpec) -> Option<u32>) -> impl Iterator<Item = u32> {
+    let started = load.tasks.iter().map(move |task| of(task).unwrap_or(0));
+    started.chain(load.templates.iter().filter_map(of))
 }

@@ -32,10 +32,15 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, where it last ran, or else on a CPU of its
     /// own as long as there are any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first
-    /// one that it may use.
+    /// one that it may use. What its specification does not say, it has from its parent, as any child of a `fork`.
     pub(super) fn create(&mut self, spec: &'a TaskSpec, copy: u32, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
-        let requested = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
+        let forker = parent.map(|q| self.cx.task(q));
+        let requested = match (&spec.initial.cpus, parent) {
+            (Some(cpus), _) => CpuSet::of(cpus),
+            (None, Some(q)) => self.affinity(q),
+            (None, None) => CpuSet::ALL,
+        };
         let granted = self.effective(&requested);
         let refused = granted.is_none();
         let allowed = granted.unwrap_or_else(|| self.cx.online.clone());
@@ -53,10 +58,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             on_rq: false,
             allowed,
             pinned: !refused && requested.is_single(),
-            group: spec.initial.group.unwrap_or(ROOT_GROUP),
-            user: spec.user,
-            session: spec.session,
-            clamp: clamp((0, 1024), &spec.initial),
+            group: spec.initial.group.or(forker.map(|q| q.group)).unwrap_or(ROOT_GROUP),
+            user: spec.user.or(forker.map(|q| q.user)).unwrap_or(0),
+            session: spec.session.or(forker.map(|q| q.session)).unwrap_or(0),
+            clamp: clamp(forker.map_or((0, 1024), |q| q.clamp), &spec.initial),
         });
         if let Some(effects) = self.cx.effects.as_deref_mut() {
             effects.set(&self.cx.machine, self.load, p, &spec.initial);

@@ -77,6 +77,11 @@ impl Affinities {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
+    /// The CPUs that a task may run on while they are online.
+    pub(super) fn affinity(&self, p: TaskId) -> CpuSet {
+        if self.affinities.of.is_some() { self.affinities.of(p).clone() } else { self.cx.task(p).allowed.clone() }
+    }
+
     /// The online CPUs of an affinity, if there are any.
     pub(super) fn effective(&self, affinity: &CpuSet) -> Option<CpuSet> {
         Some(affinity.and(&self.cx.online)).filter(|cpus| !cpus.is_empty())

@@ -136,6 +136,28 @@ impl<'a> Speaker<'a> {
         (self.pin && !bound.is_empty() && bound.len() < self.cpus.len()).then_some(bound)
     }
 
+    /// Whether tasks are bound to CPUs at all.
+    pub fn pins(&self) -> bool {
+        self.pin
+    }
+
+    /// What a task says that one of these forks, which would otherwise have its parent's group and CPUs.
+    pub fn differs(&self, identity: &Identity, props: &mut Props, parents: &[(Arc<Identity>, Nanos)]) {
+        let parents: Vec<Props> = parents.iter().map(|(parent, _)| self.props(parent, None)).collect();
+        let ordinary = props.policy.is_none_or(|p| matches!(p, Policy::Other | Policy::Batch | Policy::Idle));
+        if identity.cgroup.is_some() && ordinary && parents.iter().any(|parent| parent.taskgroup.is_some()) {
+            props.taskgroup.get_or_insert_with(|| "/".to_owned());
+        }
+        if identity.allowed.is_some() && parents.iter().any(|parent| parent.cpus.is_some()) {
+            props.cpus.get_or_insert_with(|| self.everywhere());
+        }
+    }
+
+    /// All CPUs.
+    fn everywhere(&self) -> Vec<u32> {
+        (0..self.cpus.len() as u32).collect()
+    }
+
     /// What changes when a task with the properties `from` gets the properties `to`.
     pub fn change(&self, from: &Props, to: &Props) -> Props {
         let sched = |props: &Props| {
@@ -163,7 +185,7 @@ impl<'a> Speaker<'a> {
         let mut changes = vec![Props::default()];
         for pair in all.windows(2) {
             let mut change = self.change(&pair[0], &pair[1]);
-            let cpus = pair[1].cpus.clone().or_else(|| first.as_ref().map(|_| (0..self.cpus.len() as u32).collect()));
+            let cpus = pair[1].cpus.clone().or_else(|| first.as_ref().map(|_| self.everywhere()));
             change.cpus = cpus.filter(|_| pair[1].cpus != first);
             changes.push(change);
         }
@@ -287,6 +309,22 @@ mod tests {
         assert_eq!((of(clamped.clone(), "0").util_min, of(clamped, "0").util_max), (Some(100), Some(1024)));
         let unknown = speaker.props(&Identity::default(), Some(49));
         assert_eq!((unknown.policy, unknown.priority), (Some(Policy::Fifo), Some(50)));
+    }
+
+    #[test]
+    fn a_child_says_what_it_does_not_have_of_its_parent() {
+        let (groups, facts) = (Groups::default(), Facts::of(&meta()));
+        let speaker = Speaker::new(&facts, &groups, true);
+        let of = |cpus: &str| Identity { allowed: Some(cpus.parse().unwrap()), ..Identity::default() };
+        let said = |child: &Identity, parent: Identity| {
+            let mut props = speaker.props(child, None);
+            speaker.differs(child, &mut props, &[(Arc::new(parent), 0)]);
+            props.cpus
+        };
+        assert_eq!(said(&of("0-3"), of("2")), Some(vec![0, 1, 2]));
+        assert_eq!(said(&of("3"), of("2")), Some(vec![2]));
+        assert_eq!(said(&of("0-3"), of("0-3")), None);
+        assert_eq!(said(&Identity::default(), of("2")), None);
     }
 
     #[test]

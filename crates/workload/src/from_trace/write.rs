@@ -31,14 +31,22 @@ fn beginning(task: &Task) -> (Nanos, &[Token]) {
 
 /// How a task starts, in a trace of this length: its parent forks it, or it was there.
 fn start(task: &Task, delay: Nanos, kept: &[bool], span: Nanos) -> TaskDef {
-    match task.begin {
-        Begin::Forked { by, .. } if kept[by as usize] => TaskDef { instances: 0, ..TaskDef::default() },
-        _ => TaskDef {
+    match forker(task, kept) {
+        Some(_) => TaskDef { instances: 0, ..TaskDef::default() },
+        None => TaskDef {
             delay: (delay + 500) / 1000 * 1000,
             cpu: task.home,
             averages: task.past.averages(span),
             ..TaskDef::default()
         },
+    }
+}
+
+/// The task in the model that forks this one.
+fn forker(task: &Task, kept: &[bool]) -> Option<TaskIx> {
+    match task.begin {
+        Begin::Forked { by, .. } => Some(by).filter(|by| kept[*by as usize]),
+        Begin::After(_) => None,
     }
 }
 
@@ -146,11 +154,7 @@ impl ModelBuilder {
             let prio = unknown.then(|| report.priority(task, &keys[ix])).flatten();
             let all: Vec<Props> = task.identities.iter().map(|(identity, _)| speaker.props(identity, prio)).collect();
             let changes = speaker.changes(&all);
-            let mut props = all.into_iter().next().unwrap_or_default();
-            if options.pin && task.identities.iter().all(|(identity, _)| identity.allowed.is_none()) {
-                // Names say where kernel threads may run.
-                props.cpus = bound_to(self.comm(task)).filter(|cpu| Some(*cpu) == task.only_cpu).map(|cpu| vec![cpu]);
-            }
+            let props = self.begins_with(&speaker, task, all.into_iter().next().unwrap_or_default(), kept);
             report.pinned += usize::from(props.cpus.is_some());
             report.described += usize::from(longest(task).properties.policy.is_some());
             report.unsaid(task, &keys[ix]);
@@ -184,6 +188,19 @@ impl ModelBuilder {
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
         workload
+    }
+
+    /// The properties that a task has at first: of its first identity, of its name if no CPUs are known of any, and
+    /// what it does not have of its parent.
+    fn begins_with(&self, speaker: &Speaker<'_>, task: &Task, mut props: Props, kept: &[bool]) -> Props {
+        if speaker.pins() && task.identities.iter().all(|(identity, _)| identity.allowed.is_none()) {
+            // Names say where kernel threads may run.
+            props.cpus = bound_to(self.comm(task)).filter(|cpu| Some(*cpu) == task.only_cpu).map(|cpu| vec![cpu]);
+        }
+        if let (Some(by), Some((identity, _))) = (forker(task, kept), task.identities.first()) {
+            speaker.differs(identity, &mut props, &self.track().tasks[by as usize].identities);
+        }
+        props
     }
 
     /// Which tasks were stopped, in a window from `start`. Workers whose jobs are done, and servers of clients that

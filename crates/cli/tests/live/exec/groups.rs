@@ -54,3 +54,31 @@ fn a_throttled_task_has_the_cpu_time_that_its_clock_says() {
     let clock = by_name(&document["execution"]["tasks"])["hog"]["cpu_us"].as_f64().unwrap();
     assert!((0.9..1.1).contains(&(run / clock)), "recorded {run}, of its clock {clock}");
 }
+
+/// The simulator says the same (`-p schedlab-sched --test all a_child`).
+#[test]
+fn a_child_has_its_parents_group_and_cpus_unless_it_says_otherwise() {
+    let Some(_guard) = may_record() else { return };
+    if !may_be_root() || cgroups().is_none() {
+        return eprintln!("skipped: the test needs root and cgroups with the cpu controller");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let cpus: Vec<u32> = schedlab_capture::online().iter().collect();
+    let text = format!(
+        r#"{{"x-groups": {{"/a": {{}}}}, "tasks": {{
+            "p": {{"loop": 1, "cpus": [{first}], "taskgroup": "/a", "run": 5000,
+                   "forkc": "c", "forkr": "r", "run2": 50000}},
+            "c": {{"instance": 0, "loop": 1, "run": 20000}},
+            "r": {{"instance": 0, "loop": 1, "cpus": {cpus:?}, "taskgroup": "/", "run": 20000}}}}}}"#,
+        first = cpus[0]
+    );
+    let document = json(&exec(&workload(dir.path(), &text), &[]));
+    let tasks = recorded(&document);
+    let of = |key: &str| ["p", "c-0", "r-0"].map(|name| tasks[name][key].as_str().unwrap_or("all").to_owned());
+    assert_eq!(of("group"), ["/a", "/a", "/"]);
+    if cpus.len() > 1 {
+        let [parent, child, other] = of("allowed");
+        assert_eq!([&parent, &child].map(String::as_str), [&*cpus[0].to_string(); 2]);
+        assert_ne!(other, parent);
+    }
+}

@@ -48,6 +48,22 @@ fn to_online(kernel: &Kernel) -> bool {
 }
 
 #[test]
+fn a_child_may_use_its_parents_cpus_unless_it_says_otherwise() {
+    let parent = pinned(once("P", vec![work(5), Op::Fork(0), work(50)]), 1);
+    let mut elsewhere = hog("C", 0);
+    elsewhere.initial.cpus = Some(vec![0]);
+    for (child, cpus) in [(hog("C", 0), [1]), (elsewhere, [0])] {
+        for hotplug in [vec![], vec![Hotplug { at: 900 * MS, cpu: 1, online: false }]] {
+            let (tasks, templates) = (vec![parent.clone()], vec![child.clone()]);
+            let load = Load { tasks, templates, hotplug, ..Load::default() };
+            for kernel in kernels() {
+                assert_eq!(affinity(&run(kernel, &load), 2, 800 * MS), cpus, "{}", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_task_that_lost_its_cpu_never_gets_its_affinity_back() {
     for kernel in kernels() {
         let accounts = run(kernel, &away(vec![pinned(hog("t", 0), 1), pinned(hog("other", 0), 0)], 100 * MS, 200 * MS));

@@ -161,10 +161,10 @@ fn misfits_go_to_big_cpus() {
 fn a_heavy_task_hides_idle_cpus_from_the_average() {
     let machine = bare("2x4");
     let mut tasks = vec![on(hog("alone", 0), 0..1)];
-    tasks[0].session = 1;
+    tasks[0].session = Some(1);
     for i in 0..12 {
         let mut spec = let_go(&format!("many-{i}"), 4..8);
-        spec.session = 2;
+        spec.session = Some(2);
         tasks.push(spec);
     }
     let load = letting_go(tasks, 8);
@@ -244,10 +244,10 @@ fn cpus_do_not_balance_in_step() {
 #[test]
 fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
     let mut tasks = vec![on(hog("alone", 0), 0..1)];
-    tasks[0].session = 1;
+    tasks[0].session = Some(1);
     for i in 0..8 {
         let mut spec = let_go(&format!("many-{i}"), 1..2);
-        spec.session = 2;
+        spec.session = Some(2);
         tasks.push(spec);
     }
     for set in [&[][..], &["fix.group_imbalance"]] {
@@ -280,7 +280,7 @@ fn a_new_task_avoids_a_package_that_affinity_kept_uneven() {
     let first_of_child = |kernel: &str, beside: CpuId| {
         let parent = on(once("parent", vec![work(20), Op::Fork(0), work(100)]), 0..1);
         let tasks = vec![parent, on(hog("beside", 0), beside..beside + 1), on(hog("other", 0), 2..3)];
-        let load = Load { tasks, templates: vec![hog("child", 0)], start: Start::Threads, ..Load::default() };
+        let load = Load { tasks, templates: vec![on(hog("child", 0), 0..4)], start: Start::Threads, ..Load::default() };
         let accounts = run(kernel, &bare("2x2"), &load, &[], 100);
         let new = accounts.events.iter().find_map(|e| match e.what {
             Payload::WakeupNew { tid: 4, target, .. } => Some(target),

@@ -95,7 +95,8 @@ fn a_new_task_first_looks_at_its_parents_cpu() {
         let busy = [0, 2, 3, 4, 6, 7].map(|cpu| pinned(once("busy", vec![run(2)]), cpu));
         let later = TaskSpec { start: 10 * MS, ..pinned(hog("later", 0), 1) };
         let tasks: Vec<_> = [parent, later].into_iter().chain(busy).collect();
-        let child = once("C", vec![run(2), sleep(20), run(5)]);
+        let mut child = once("C", vec![run(2), sleep(20), run(5)]);
+        child.initial.cpus = Some((0..8).collect());
         let load = Load { templates: vec![child], tasks, ..Load::default() };
         let accounts = simulate(kernel, &bare("8"), &load, &[], 25 * MS);
         let tid = accounts.names.iter().position(|name| name == "C-0").expect("a child") as i32 + 1;

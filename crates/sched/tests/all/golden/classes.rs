@@ -137,7 +137,7 @@ fn who_leaves_a_cpu_is_put_back_once_if_the_server_finds_nobody_to_serve() {
         vec![rt(forever("rt", 0, long()), Policy::Fifo, 10), rt(forever("rt", 0, long()), Policy::Fifo, 10)];
     for (n, (run, sleep)) in [(300, 200), (300, 200), (100, 500), (20, 200)].into_iter().enumerate() {
         let body = vec![Op::Run(exactly(run * MS / 1_000)), Op::Sleep(exactly(sleep * MS / 1_000))];
-        tasks.push(TaskSpec { session: n as u32 % 2, ..forever("fair", 0, body) });
+        tasks.push(TaskSpec { session: Some(n as u32 % 2), ..forever("fair", 0, body) });
     }
     let machine = schedlab_machine::load("2").unwrap();
     let set = [("newidle_ratio", "103".to_owned())];

@@ -145,7 +145,9 @@ fn forked_behind(kernel: &str, us: Nanos) -> i64 {
     let late = |spec: TaskSpec| TaskSpec { start: 50 * MS, ..pinned(spec, 0) };
     let parent = once("P", vec![Op::Run(exactly(us * 1_000)), Op::Fork(0), Op::Run(exactly(50 * MS))]);
     let tasks = vec![pinned(hog("Q", 0), 1), late(parent), late(hog("H1", 0)), late(hog("H2", 0))];
-    let load = Load { tasks, templates: vec![hog("C", 0)], ..Load::default() };
+    let mut child = hog("C", 0);
+    child.initial.cpus = Some(vec![0, 1]);
+    let load = Load { tasks, templates: vec![child], ..Load::default() };
     let seen = look_at(kernel, "2", &load, &[("hz", "1000")], &[50 * MS + us * 1_000 + 1_000]);
     let queue = part(&seen.views[1], "queue");
     let View::List(waiting) = part(queue, "tree") else { panic!("a tree is a list") };

@@ -1,7 +1,7 @@
 //! Groups: shares, nesting, quotas and bursts, idle groups, users and sessions, on one CPU and on several.
 
 use crate::support::registry::{releases, with};
-use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate};
+use crate::support::{Accounts, bare, exactly, forever, hog, once, pinned, simulate};
 use schedlab_base::{Event, Nanos, Payload, v};
 use schedlab_sched::kernels::{Feature, find};
 use schedlab_sim::program::{GroupSpec, Load, NO_SESSION, Op, ROOT_GROUP, Setting, TaskSpec};
@@ -107,7 +107,7 @@ fn where_a_group_has_more_tasks_it_weighs_more() {
     };
     let mut tasks: Vec<_> = [0, 0, 0, 1].iter().map(|cpu| within(pinned("a", *cpu), 0)).collect();
     // The root's are in no session, so that they are in no autogroup either.
-    tasks.extend([pinned("r0", 0), pinned("r1", 1)].map(|task| TaskSpec { session: NO_SESSION, ..task }));
+    tasks.extend([pinned("r0", 0), pinned("r1", 1)].map(|task| TaskSpec { session: Some(NO_SESSION), ..task }));
     let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
     for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "2", &load, 10 * SECOND);
@@ -253,9 +253,24 @@ fn throttled_groups_wait_and_others_go_on() {
     }
 }
 
+/// P, its child C, and H share a CPU.
+#[test]
+fn a_child_is_in_its_parents_group_unless_it_says_otherwise() {
+    let parent = once("P", vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Run(exactly(100 * SECOND))]);
+    let tasks = vec![within(parent, 0), hog("H", 0)];
+    let (inherits, leaves) = (hog("C", 0), within(hog("C", 0), ROOT_GROUP));
+    for (child, due) in [(inherits, [0.25, 0.5, 0.25]), (leaves, [1.0 / 3.0; 3])] {
+        let groups = vec![group("/a", None, 1024)];
+        let load = Load { tasks: tasks.clone(), templates: vec![child], groups, ..Load::default() };
+        for kernel in ["linux-2.6.32", "linux-6.1", "linux-6.12"] {
+            assert_parts(kernel, &run(kernel, "up", &load, 20 * SECOND), &due, 0.015);
+        }
+    }
+}
+
 #[test]
 fn users_share_alike_where_the_kernel_groups_by_user() {
-    let owned = |name: &str, user: u32| TaskSpec { user, ..hog(name, 0) };
+    let owned = |name: &str, user: u32| TaskSpec { user: Some(user), ..hog(name, 0) };
     let tasks = vec![owned("root", 0), owned("ann0", 1000), owned("ann1", 1000), owned("bob", 1001)];
     let load = Load { tasks, ..Load::default() };
     for kernel in ["linux-2.6.24", "linux-2.6.32"] {
@@ -264,6 +279,18 @@ fn users_share_alike_where_the_kernel_groups_by_user() {
         // User 0 has twice the weight.
         assert_parts(kernel, &accounts, &[0.5, 0.125, 0.125, 0.25], 0.015);
         assert_parts(kernel, &run(kernel, "up", &load, 40 * SECOND), &[0.25; 4], 0.015);
+    }
+}
+
+#[test]
+fn a_child_is_of_its_parents_user_and_session() {
+    let program = vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Run(exactly(100 * SECOND))];
+    let parent = TaskSpec { user: Some(1000), session: Some(7), ..once("P", program) };
+    let other = TaskSpec { user: Some(1001), session: Some(8), ..hog("H", 0) };
+    let load = Load { tasks: vec![parent, other], templates: vec![hog("C", 0)], ..Load::default() };
+    for (kernel, groups) in [("linux-2.6.32", "group_by_user"), ("linux-6.12", "sched_autogroup_enabled")] {
+        let accounts = simulate(kernel, &bare("up"), &load, &[(groups, "1".to_owned())], 20 * SECOND);
+        assert_parts(kernel, &accounts, &[0.25, 0.5, 0.25], 0.015);
     }
 }
 
@@ -286,7 +313,7 @@ fn in_2_6_32_an_empty_queue_of_a_group_takes_a_part_of_its_shares() {
 
 #[test]
 fn sessions_share_alike_with_autogroups() {
-    let started = |name: &str, session: u32| TaskSpec { session, ..hog(name, 0) };
+    let started = |name: &str, session: u32| TaskSpec { session: Some(session), ..hog(name, 0) };
     let mut tasks = vec![started("make0", 1), started("make1", 1), started("make2", 1), started("player", 2)];
     tasks.push(within(started("service", 2), 0));
     let load = Load { tasks, groups: vec![group("/service", None, 1024)], ..Load::default() };
@@ -323,7 +350,7 @@ fn one_session_beside_a_group_counts_as_one() {
 
 #[test]
 fn a_session_has_the_weight_of_its_nice_level_and_tasks_in_none_are_beside_them() {
-    let started = |name: &str, session: u32| TaskSpec { session, ..hog(name, 0) };
+    let started = |name: &str, session: u32| TaskSpec { session: Some(session), ..hog(name, 0) };
     let tasks = vec![started("a0", 1), started("a1", 1), started("b", 2), started("kthread", NO_SESSION)];
     let load = Load { tasks, session_nice: vec![(2, 5)], ..Load::default() };
     // Two sessions of weight 1024 and 335, and a task of weight 1024 beside them.

@@ -219,7 +219,7 @@ fn a_lazy_wake_up_by_a_timer_preempts_at_once() {
 #[test]
 fn a_session_whose_weight_changes_often_starves_the_others() {
     let on = |cpu, session, mut task: TaskSpec| {
-        (task.initial.cpus, task.session) = (Some(vec![cpu]), session);
+        (task.initial.cpus, task.session) = (Some(vec![cpu]), Some(session));
         task
     };
     let varying = |us: Nanos| Op::Run(Amount { mean: us * US, sd: us * US / 10 });

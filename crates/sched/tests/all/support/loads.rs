@@ -79,7 +79,7 @@ pub fn loads_in_groups() -> impl Strategy<Value = Load> {
             }
             for (task, place) in load.tasks.iter_mut().zip(&places) {
                 task.initial.group = (*place < number).then_some(*place);
-                (task.user, task.session) = (place % 3, place % 2);
+                (task.user, task.session) = (Some(place % 3), Some(place % 2));
             }
             if moves {
                 let there = load.settings.len() as u32;

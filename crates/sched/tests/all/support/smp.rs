@@ -113,7 +113,7 @@ impl Guest {
             let wait = Op::Timer { timer: 0, period: exactly(period * tick), absolute: true };
             let mut spec = forever(&name, 0, vec![Op::Run(exactly(run_us * US)), wait]);
             spec.start = start * tick;
-            spec.session = schedlab_sim::program::NO_SESSION;
+            spec.session = Some(schedlab_sim::program::NO_SESSION);
             spec.initial.cpus = cpu.map(|cpu| vec![cpu]);
             spec
         };
