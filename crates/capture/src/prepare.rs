@@ -77,7 +77,7 @@ pub(crate) fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Res
         if new.is_empty() {
             return Ok(known);
         }
-        instance.append("set_event_pid", new.iter().map(|tid| format!("{tid}\n")))?;
+        instance.append("set_event_pid", &new.iter().map(|tid| format!("{tid}\n")).collect::<String>())?;
         known.extend(new);
     }
 }
@@ -121,7 +121,7 @@ fn has_event(instance: &Instance, system: &str, name: &str) -> bool {
 }
 
 fn enable(instance: &Instance, system: &str, name: &str) -> Result<Format> {
-    instance.append("set_event", [format!("{system}:{name}\n")])?;
+    instance.append("set_event", &format!("{system}:{name}\n"))?;
     Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::path::PathBuf;
+use std::sync::{Arc, Barrier};
 
 /// A server that has a child from the start. Both sleep until somebody writes to their FIFO; then the server forks
 /// other children, and ends.
@@ -145,6 +146,29 @@ fn a_commands_own_tasks_come_first_and_their_affinities_are_known() {
     }
     let shown = text(&schedlab(&["stats"], &file));
     assert!(shown.contains("target: taskset -c 0 /bin/sh -c") && shown.contains("others ("), "{shown}");
+}
+
+#[test]
+fn a_recording_of_many_threads_alone_begins_soon() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    let end = Arc::new(Barrier::new(401));
+    let start = || {
+        let end = Arc::clone(&end);
+        std::thread::spawn(move || end.wait())
+    };
+    let threads: Vec<_> = (0..400).map(|_| start()).collect();
+    let began = Instant::now();
+    let output = record(&file, &["-p", &std::process::id().to_string(), "--only", "--duration", "100ms"]);
+    let took = began.elapsed();
+    end.wait();
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    assert!(output.status.success(), "{}", text(&output));
+    let target = schedlab_trace::open(&file).unwrap().meta().target.clone().unwrap();
+    assert!(target.threads.len() > 400, "{}", target.threads.len());
+    // Asked for one by one, each would take the kernel some 40 ms.
+    assert!(took < Duration::from_secs(8), "{took:?}");
 }
 
 #[test]
