@@ -85,6 +85,7 @@ fn two_deterministic_runs_give_the_same_bytes_under_the_kernel_s_own_tunables() 
     let meta = schedlab_trace::open(dir.path().join("1.arrows")).unwrap().meta().clone();
     assert!(meta.kernel.starts_with("6.12."), "{}", meta.kernel);
     assert_eq!((meta.machine.as_str(), meta.cpus.len()), ("2", 2));
+    assert_eq!(meta.target.unwrap().command.unwrap(), "w", "a workload has its name inside, too");
     assert_eq!(meta.notes["set"], "base_slice_ns=9000000 RUN_TO_PARITY=0");
     let tasks = document["tasks"].as_array().unwrap();
     let run_us = |name: &str| tasks.iter().find(|task| task["name"] == name).unwrap()["run_us"].as_f64().unwrap();

@@ -9,7 +9,7 @@ use super::{Backend, Outcome, Request, Sim};
 use kept::Kept;
 use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
 use schedlab_capture::{Output, Recorded, available_kib};
-use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
+use schedlab_guest::{Done, Guest, Job, Kernel, Limits, PRINTED, Ran};
 use schedlab_live::Execution;
 use schedlab_machine::Machine;
 use schedlab_sched::kernels;
@@ -18,9 +18,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// Where the workload is in the guest, and where its trace will be.
-const WORKLOAD: &str = "/workload.json";
+/// Where the trace will be in the guest.
 const TRACE: &str = "/run/trace.arrows";
+
+/// The longest name of a workload in bytes that a file in the guest gets.
+const LONGEST: usize = 200;
 
 /// From this part of the time on that the host takes from a guest's CPUs, a remark says so.
 const BUSY: f64 = 0.05;
@@ -131,7 +133,7 @@ impl Vm {
         let guest = Guest { kernel: &self.kernel, machine: &request.machine, deterministic, memory, limits };
         let mut ran = run(&guest)?;
         if ran.done.status != 0 {
-            return Err(self.failed(&ran));
+            return Err(self.failed(request, &ran.done));
         }
         let mut hand = |path: &str| {
             let missing = || Error::input(format!("{}: the guest did not hand back {path}", self.kernel.name));
@@ -162,12 +164,17 @@ impl Vm {
         ran.done.tunables.iter().filter_map(known).collect()
     }
 
-    /// The error of a command that failed in the guest, in its own words.
-    fn failed(&self, ran: &Ran) -> Error {
-        let said = ran.done.said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
+    /// The error of a command that failed in the guest, in its own words. What it says of its copy of the workload is
+    /// true of the user's file.
+    fn failed(&self, request: &Request, done: &Done) -> Error {
+        let said = done.said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
         let said = said.trim_start_matches("schedlab: ");
-        let kind = if ran.done.status == 4 { ErrorKind::NotPermitted } else { ErrorKind::Input };
-        Error::new(kind, format!("in the guest {}: {said}", self.kernel.name))
+        let kind = if done.status == 4 { ErrorKind::NotPermitted } else { ErrorKind::Input };
+        let error = |said: &str| Error::new(kind, format!("in the guest {}: {said}", self.kernel.name));
+        match said.strip_prefix(&format!("{}: ", copy(request))) {
+            Some(said) => request.in_file(error(said)),
+            None => error(said),
+        }
     }
 
     /// The metadata of a guest's trace, with the guest.
@@ -266,9 +273,19 @@ impl Real for Vm {
     }
 }
 
+/// The file with the workload in the guest. The workload has its name there, too.
+fn copy(request: &Request) -> String {
+    let name = request.workload.name.as_str();
+    // The guest's own files begin with the name of this program.
+    let fits =
+        (1..=LONGEST).contains(&name.len()) && !name.contains(['/', '\0', '\n']) && !name.starts_with("schedlab");
+    format!("/{}.json", if fits { name } else { "workload" })
+}
+
 /// The guest's job: this same program's verb `exec`.
 fn job(request: &Request, options: &[String]) -> Result<Job> {
-    let mut command: Vec<String> = ["exec", WORKLOAD, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
+    let copy = copy(request);
+    let mut command: Vec<String> = ["exec", &copy, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
     command.push(request.seed.to_string());
     if let Some(duration) = request.length()? {
         command.extend(["--duration".to_owned(), format!("{duration}ns")]);
@@ -276,7 +293,7 @@ fn job(request: &Request, options: &[String]) -> Result<Job> {
     command.extend(options.iter().cloned());
     let workload = schedlab_workload::write(&request.workload).into_bytes();
     let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
-    let files = vec![(WORKLOAD.to_owned(), workload)];
+    let files = vec![(copy, workload)];
     Ok(Job { command, files, set: request.set.clone(), wanted, ..Job::default() })
 }
 
@@ -321,18 +338,39 @@ mod tests {
             skip_ticks: true,
         };
         let job = job(&request, &["--buffer".to_owned(), "512K".to_owned()]).unwrap();
-        let inside = schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
-        let words = "exec /workload.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
+        let inside = schedlab_workload::parse(&job.files[0].1, std::path::Path::new(&job.files[0].0)).unwrap();
+        let words = "exec /li.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
         assert_eq!(job.command.join(" "), words);
         assert_eq!(job.set, request.set);
-        assert_eq!(inside.tasks, workload.tasks);
+        assert_eq!((&inside.name, &inside.tasks), (&workload.name, &workload.tasks));
         assert_eq!(run_limit(1_000_000_000), Duration::from_secs(140));
+    }
+
+    #[test]
+    fn what_a_guest_says_of_the_workload_names_the_user_s_file() {
+        let text = r#"{ "tasks": { "t": { "loop": 1, "run": 1 } } }"#;
+        let request = |file: &str| {
+            let file = std::path::PathBuf::from(file);
+            let workload = schedlab_workload::parse(text.as_bytes(), &file).unwrap();
+            let workload = schedlab_workload::Workload { file: Some(file), ..workload };
+            let (machine, set) = (schedlab_machine::load("1").unwrap(), Vec::new());
+            Request { kernel: "6.1".into(), machine, workload, set, duration: None, seed: 1, skip_ticks: true }
+        };
+        let said = |file: &str, said: &str| {
+            let mut done = Done::default();
+            (done.status, done.said) = (4, said.to_owned());
+            counted("6.1").failed(&request(file), &done).to_string()
+        };
+        let own = "schedlab: /my load.json: tasks.t: this kernel has none\n\n";
+        assert_eq!(said("a/my load.json", own), "a/my load.json: in the guest k: tasks.t: this kernel has none");
+        assert_eq!(said("w.json", "schedlab: it is too old\n"), "in the guest k: it is too old");
+        assert_eq!(copy(&request(&format!("{}.json", "x".repeat(300)))), "/workload.json");
     }
 
     #[test]
     fn a_long_run_without_a_duration_has_the_time_that_it_needs() {
         let text = r#"{ "tasks": { "job": { "instance": 4, "loop": 1, "run": 100000000 } } }"#;
-        let workload = schedlab_workload::parse(text.as_bytes(), std::path::Path::new(WORKLOAD)).unwrap();
+        let workload = schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w.json")).unwrap();
         let machine = schedlab_machine::load("2").unwrap();
         let set = vec![("no_such_tunable".into(), "1".into())];
         let request = Request { kernel: "x".into(), machine, workload, set, duration: None, seed: 1, skip_ticks: true };
