@@ -40,7 +40,7 @@ pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;
 pub use mask::Mask;
-pub use prepare::Options;
+pub use prepare::{Options, buffer_in_range};
 pub use procfs::available_kib;
 pub use recorded::{Ending, Output, Progress, Recorded};
 pub use recorder::Recorder;

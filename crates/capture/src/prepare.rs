@@ -51,15 +51,21 @@ pub struct Options {
     pub label: Option<String>,
 }
 
+/// The same size of a buffer for each CPU in KiB, if it can be requested.
+///
+/// # Errors
+/// When it is too small or too large.
+pub fn buffer_in_range(kib: u64) -> Result<u64> {
+    if BUFFER_RANGE_KIB.contains(&kib) {
+        return Ok(kib);
+    }
+    Err(Error::input(format!("a buffer of {kib} KiB for each CPU is out of range")).mend("choose from 64K to 1G"))
+}
+
 /// The buffer size for each CPU in KiB: the requested one, or a size that takes a small part of the memory.
 pub(crate) fn buffer_kib(asked: Option<u64>, cpus: u64) -> Result<u64> {
     if let Some(kib) = asked {
-        if !BUFFER_RANGE_KIB.contains(&kib) {
-            return Err(Error::input(format!("a buffer of {kib} KiB for each CPU is out of range"))
-                .mend("choose from 64K to 1G")
-                .key("--buffer"));
-        }
-        return Ok(kib);
+        return buffer_in_range(kib).map_err(|e| e.key("--buffer"));
     }
     let share = procfs::available_kib().map_or(BUFFER_KIB, |kib| kib / 16 / cpus.max(1));
     Ok(share.clamp(256, BUFFER_KIB))

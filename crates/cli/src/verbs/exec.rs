@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["output", "buffer", "by", "all"])]
     no_record: bool,
     /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts.
-    #[arg(long, value_name = "SIZE", value_parser = super::record::parse_kib, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = super::record::parse_buffer, allow_hyphen_values = true)]
     buffer: Option<u64>,
     /// What each row of the table stands for; the JSON always contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]

@@ -5,7 +5,7 @@ use super::stats::table::grouped;
 use crate::target::{Draft, Target};
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, PathText, Result, Tid};
-use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder};
+use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder, buffer_in_range};
 use schedlab_trace::{Summary, Writer};
 use serde_json::json;
 use std::ffi::OsString;
@@ -47,7 +47,7 @@ pub struct Args {
     why: bool,
     /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts (default: 8M, or
     /// less if memory is scarce).
-    #[arg(long, value_name = "SIZE", value_parser = parse_kib, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_buffer, allow_hyphen_values = true)]
     buffer: Option<u64>,
     /// Give the recorder this real-time priority (SCHED_FIFO, 1 to 99) from the start, so that no load keeps it from
     /// emptying the kernel's buffers; the command does not inherit it. Without it, the recorder is an ordinary task and
@@ -201,8 +201,13 @@ fn nothing(recorded: &Recorded, only: bool, ui: &Ui) {
     ui.note(format!("nothing was recorded. The likely cause: {cause}"));
 }
 
+/// Parses the size of a CPU's buffer, in KiB. One that cannot be had is refused before anything runs or boots.
+pub fn parse_buffer(text: &str) -> Result<u64> {
+    parse_kib(text).and_then(buffer_in_range)
+}
+
 /// Parses a size with its unit into KiB: `512K`, `8M`, `1G`.
-pub fn parse_kib(text: &str) -> Result<u64> {
+fn parse_kib(text: &str) -> Result<u64> {
     let bad = || Error::input(format!("\"{text}\" is no size")).mend("write a number and a unit: 512K, 8M, 1G");
     let text = text.trim();
     let (number, shift) = match text.char_indices().last() {
@@ -228,6 +233,16 @@ mod tests {
         for bad in ["", "8", "M", "-1M", "1.5M", "99999999999999999G", "8Mé"] {
             assert!(parse_kib(bad).is_err(), "{bad} was taken");
         }
+    }
+
+    #[test]
+    fn a_buffer_that_cannot_be_had_is_refused_at_once() {
+        let message = |text: &str| parse_buffer(text).err().map(|e| e.to_string());
+        assert_eq!(
+            message("4G").unwrap(),
+            "a buffer of 4194304 KiB for each CPU is out of range; choose from 64K to 1G"
+        );
+        assert_eq!((message("64K"), message("1G"), message("63K").is_some()), (None, None, true));
     }
 
     #[test]
