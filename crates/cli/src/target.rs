@@ -87,6 +87,36 @@ impl Target {
         Ok(Self { path: path.to_owned(), place, force })
     }
 
+    /// Prepares to write two files, each if it is named.
+    ///
+    /// # Errors
+    /// Those of [`Target::new`], and when both names are one file's, of which only one would be left.
+    pub fn two(first: Option<&Path>, second: Option<&Path>, force: bool) -> Result<[Option<Self>; 2]> {
+        let target = |path: Option<&Path>| path.map(|path| Self::new(path, force)).transpose();
+        let both = [target(first)?, target(second)?];
+        match &both {
+            [Some(first), Some(second)] if first.is_also(second) => {
+                let twice = Error::input("is given for two outputs").mend("give each a file of its own");
+                Err(twice.file(&second.path))
+            }
+            _ => Ok(both),
+        }
+    }
+
+    /// Whether the other name is this file's, too. Devices and FIFOs take both outputs.
+    fn is_also(&self, other: &Self) -> bool {
+        let here = |meta: &Metadata| (meta.dev(), meta.ino());
+        match (&self.place, &other.place) {
+            (Place::Existing(_, own), Place::Existing(_, meta)) => here(own) == here(meta),
+            (Place::New, Place::New) => {
+                let folder = |path: &Path| folder_of(path).metadata().ok().as_ref().map(here);
+                let (own, path) = (&self.path, &other.path);
+                own.file_name() == path.file_name() && folder(own) == folder(path)
+            }
+            _ => false,
+        }
+    }
+
     /// Writes the file completely or not at all.
     ///
     /// # Errors
@@ -312,6 +342,24 @@ mod tests {
 
     fn files(folder: &Path) -> usize {
         folder.read_dir().unwrap().count()
+    }
+
+    #[test]
+    fn two_outputs_are_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("old"), "x").unwrap();
+        std::os::unix::fs::symlink(path("old"), path("link")).unwrap();
+        let message = |a: &str, b: &str| Target::two(Some(&path(a)), Some(&path(b)), true).err().map(|e| e.to_string());
+        for (a, b) in [("new", "new"), ("new", "./new"), ("old", "link")] {
+            assert!(
+                message(a, b).unwrap().ends_with("is given for two outputs; give each a file of its own"),
+                "{a} {b}"
+            );
+        }
+        assert_eq!((message("new", "other"), message("new", "old")), (None, None));
+        assert!(Target::two(Some(Path::new("/dev/null")), Some(Path::new("/dev/null")), false).is_ok());
+        assert!(matches!(Target::two(Some(&path("new")), None, false), Ok([Some(_), None])));
     }
 
     #[test]

@@ -74,8 +74,7 @@ pub struct Args {
 /// Runs all experiments named and prints what came out.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let backend = backend::parse(&args.on, args.deterministic)?;
-    let target = |path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(path, args.force)).transpose();
-    let (page, junit) = (target(&args.output)?, target(&args.junit)?);
+    let [page, junit] = Target::two(args.output.as_deref(), args.junit.as_deref(), args.force)?;
     let baseline = args.baseline.as_deref().map(Baseline::open).transpose()?;
     let mut experiments = Vec::new();
     for file in files(&args.experiments)? {

@@ -102,8 +102,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         // What no test could set is said once, and not as a fault of a test.
         subject.profile.values(&schedlab_machine::load("up")?, &args.set)?;
     }
-    let target = |path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(path, args.force)).transpose();
-    let (page, junit) = (target(&args.output)?, target(&args.junit)?);
+    let [page, junit] = Target::two(args.output.as_deref(), args.junit.as_deref(), args.force)?;
     args.keep.as_deref().map_or(Ok(()), is_free)?;
     let how = how(&args, &subject);
     busy::remark(args.on == "live", ui);
