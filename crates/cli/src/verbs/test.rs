@@ -11,6 +11,9 @@ use schedlab_experiment::report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// The percentage of the CPU time that foreign tasks may take, unless the user says another.
+const NOISE: f64 = 1.0;
+
 /// What `test` is asked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab test --on sim:linux-6.12\n  \
@@ -54,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
     /// The percentage of the CPU time that foreign tasks may take on a live kernel before a run decides nothing.
-    #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
+    #[arg(long, default_value_t = NOISE, value_name = "PERCENT")]
     noise: f64,
     /// Keep the traces of each test that fails or is undecided in this folder, with the test and its command.
     #[arg(long, value_name = "DIR")]
@@ -176,6 +179,9 @@ fn how(args: &Args, subject: &Subject) -> How {
     command.extend(args.machine.iter().flat_map(|machine| ["--machine".to_owned(), machine.clone()]));
     command.extend(args.repeats.iter().flat_map(|repeats| ["--repeats".to_owned(), repeats.to_string()]));
     command.extend(args.set.iter().flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]));
+    if args.noise != NOISE {
+        command.extend(["--noise".to_owned(), args.noise.to_string()]);
+    }
     How {
         machine: args.machine.clone(),
         set: args.set.clone(),

@@ -89,7 +89,8 @@ fn each_bug_fails_its_own_tests() {
 #[test]
 fn a_failure_has_its_trace_and_the_command_that_reproduces_it() {
     let folder = tempfile::tempdir().unwrap();
-    let args = "--on sim:linux-4.1 --only balance-groups --only fair-equal --keep kept -o page.html --junit out.xml";
+    let args = "--on sim:linux-4.1 --noise 2.5 --only balance-groups --only fair-equal --keep kept -o page.html \
+                --junit out.xml";
     let (status, document) = battery(folder.path(), &args.split(' ').collect::<Vec<_>>());
     assert_eq!(status, Some(1));
     let failed = tests(&document).iter().find(|test| test["verdict"] == "fail").expect("one failed");
@@ -98,7 +99,7 @@ fn a_failure_has_its_trace_and_the_command_that_reproduces_it() {
     let kept = folder.path().join("kept");
     assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1, "what passed is not kept");
     let command = failed["command"].as_str().unwrap();
-    assert_eq!(command, "schedlab test --on sim:linux-4.1 --only balance-groups");
+    assert_eq!(command, "schedlab test --on sim:linux-4.1 --noise 2.5 --only balance-groups");
     assert!(std::fs::read_to_string(kept.join("balance-groups/again.sh")).unwrap().contains(command));
     let trace = kept.join("balance-groups/seed1.arrows");
     let checked = schedlab(folder.path(), &["check", trace.to_str().unwrap()]);
