@@ -124,11 +124,20 @@ impl Job<'_> {
         if why.kind() == ErrorKind::System {
             return why;
         }
-        let what = format!("{} does not run: {why}", self.name(self.points[0]));
+        let Experiment { file, document, .. } = self.experiment;
+        // A test's kernel is in no file: the user has named it beside the test.
+        let is_test = file.test.is_some();
+        let what = match is_test {
+            true => format!("does not run: {why}"),
+            false => format!("{} does not run: {why}", self.name(self.points[0])),
+        };
         if why.is_refusal() {
-            return Error::new(why.kind(), format!("{}: {what}", self.experiment.file.id));
+            return Error::new(why.kind(), format!("{}: {what}", file.id));
         }
-        self.experiment.document.error(&format!("kernels[{}]", self.kernel), what)
+        if is_test {
+            return Error::input(what).file(&document.file);
+        }
+        document.error(&format!("kernels[{}]", self.kernel), what)
     }
 
     fn request(&self, seed: u64) -> Request {

@@ -87,6 +87,36 @@ fn each_bug_fails_its_own_tests() {
 }
 
 #[test]
+fn a_test_whose_tasks_the_kernel_refuses_is_named_by_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+        id = "full"
+        title = "More deadline tasks than one CPU takes"
+        machine = "1"
+        duration = "1s"
+        [test]
+        group = "isolation"
+        why = "It is refused."
+        [workload]
+        inline = '''{ "tasks": { "dl": { "instance": 2, "policy": "SCHED_DEADLINE", "loop": -1, "run": 10000,
+                                          "dl-runtime": 90000, "dl-period": 100000 } } }'''
+        [metrics.spread]
+        value = "spread(run_s)"
+        [[expectations]]
+        figure = "spread"
+        metric = "spread"
+        relation = "<="
+        bound = 1
+        why = "There is none."
+    "#;
+    std::fs::write(folder.path().join("full.toml"), text).unwrap();
+    let refused = schedlab(folder.path(), &["test", "full.toml", "--on", "sim:linux-6.12"]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.starts_with("schedlab: full.toml: does not run: the kernel refuses task dl-1"), "{message}");
+}
+
+#[test]
 fn a_failure_has_its_trace_and_the_command_that_reproduces_it() {
     let folder = tempfile::tempdir().unwrap();
     let args = "--on sim:linux-4.1 --noise 2.5 --only balance-groups --only fair-equal --keep kept -o page.html \
