@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The outcome of a check.
@@ -140,20 +140,41 @@ fn rights(root: &Path) -> Check {
 }
 
 fn lockdown(root: &Path) -> Check {
-    let detached = || {
-        let mount = sys::detached_mount(c"securityfs").ok()?;
-        let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-        fs::read_to_string(place.join("lockdown")).ok().as_deref().and_then(tracefs::chosen)
-    };
-    match tracefs::lockdown(root).or_else(detached) {
-        Some(level) if level == "none" => Check::ok("lockdown", "none"),
-        Some(level) => Check::hint(
+    lockdown_by(securityfs(root).map(|folder| folder.and_then(|(folder, _mount)| tracefs::lockdown_in(&folder))))
+}
+
+/// Where securityfs is, with the mount that it needs, if the kernel has it.
+///
+/// # Errors
+/// When it is mounted nowhere, and this process may not mount it.
+fn securityfs(root: &Path) -> io::Result<Option<(PathBuf, Option<OwnedFd>)>> {
+    let mounted = root.join("sys/kernel/security");
+    if fs::read_dir(&mounted).is_ok_and(|mut files| files.next().is_some()) {
+        return Ok(Some((mounted, None)));
+    }
+    match sys::detached_mount(c"securityfs") {
+        Ok(mount) => Ok(Some((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))),
+        Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// The check by what securityfs says, if it can be seen.
+fn lockdown_by(level: io::Result<Option<String>>) -> Check {
+    match level {
+        Err(e) => Check::hint(
+            "lockdown",
+            format!("not known: securityfs is not mounted ({e})"),
+            "only root can look it up here: sudo schedlab doctor",
+        ),
+        Ok(Some(level)) if level == "none" => Check::ok("lockdown", "none"),
+        Ok(Some(level)) => Check::hint(
             "lockdown",
             level,
             "debugfs and some tracers are closed; switch off Secure Boot or drop lockdown= from the kernel's \
              command line",
         ),
-        None => Check::ok("lockdown", "not in this kernel"),
+        Ok(None) => Check::ok("lockdown", "not in this kernel"),
     }
 }
 
@@ -245,11 +266,11 @@ fn knobs(root: &Path) -> Check {
         knobs_in(&PathBuf::from(format!("/proc/self/fd/{}/sched", mount.as_raw_fd())))
     };
     detached(c"debugfs").unwrap_or_else(|| {
-        Check::no(
-            "knobs",
-            "none that can be reached",
-            "as root: mount -t debugfs nodev /sys/kernel/debug; needs CONFIG_SCHED_DEBUG",
-        )
+        let mend = match sys::effective_user() {
+            0 => "mount -t debugfs nodev /sys/kernel/debug; needs CONFIG_SCHED_DEBUG",
+            _ => "they are root's",
+        };
+        Check::no("knobs", "none that can be reached", mend)
     })
 }
 
@@ -294,6 +315,18 @@ mod tests {
         let container = status(0, "00000000a80425fb");
         assert!(container.status == Status::Hint && container.found.contains("CAP_SYS_ADMIN"), "{container:?}");
         assert_eq!(status(1000, "0000000000000000").status, Status::No);
+    }
+
+    #[test]
+    fn lockdown_that_cannot_be_seen_is_not_known() {
+        let of = |files: &[(&str, &str)]| lockdown(tree(files).path());
+        let locked = of(&[("sys/kernel/security/lockdown", "none [integrity] confidentiality\n")]);
+        assert_eq!((locked.status, locked.found.as_str()), (Status::Hint, "integrity"));
+        let without = of(&[("sys/kernel/security/lsm", "capability")]);
+        assert_eq!((without.status, without.found.as_str()), (Status::Ok, "not in this kernel"));
+        let hidden = lockdown_by(Err(io::Error::from_raw_os_error(libc::EPERM)));
+        assert!(hidden.status == Status::Hint && hidden.found.starts_with("not known"), "{hidden:?}");
+        assert_eq!(lockdown_by(Ok(None)).status, Status::Ok);
     }
 
     #[test]

@@ -113,11 +113,16 @@ pub(crate) fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
 
 /// The kernel's lockdown state, if it is shown: `none`, `integrity` or `confidentiality`.
 pub(crate) fn lockdown(root: &Path) -> Option<String> {
-    chosen(&fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?)
+    lockdown_in(&root.join("sys/kernel/security"))
+}
+
+/// The same of a securityfs that is mounted there.
+pub(crate) fn lockdown_in(securityfs: &Path) -> Option<String> {
+    chosen(&fs::read_to_string(securityfs.join("lockdown")).ok()?)
 }
 
 /// The word in brackets, with which the kernel marks the active choice.
-pub(crate) fn chosen(text: &str) -> Option<String> {
+fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
