@@ -79,7 +79,7 @@ pub(crate) fn silent(console: &File) -> Duration {
 /// When it cannot be written.
 pub(crate) fn keep(console: &File, kernel: &str) -> Result<PathBuf> {
     let folder = Store::open()?.folder("consoles")?;
-    let name: String = kernel.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let name = plain(kernel);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let path = folder.join(format!("{seconds}-{}-{}.log", std::process::id(), name.trim_matches('-')));
     fs::write(&path, text(console)).map_err(|e| Error::system("cannot be written", &e).file(&path))?;
@@ -89,6 +89,12 @@ pub(crate) fn keep(console: &File, kernel: &str) -> Result<PathBuf> {
         let _ = fs::remove_file(old);
     }
     Ok(path)
+}
+
+/// A kernel's name without the folders, with what any file system takes.
+fn plain(kernel: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    kernel.rsplit('/').next().unwrap_or(kernel).chars().map(kept).collect()
 }
 
 /// The last line of what QEMU said.
@@ -105,6 +111,14 @@ pub(crate) fn last_line(mut complaints: &File) -> Option<String> {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn a_console_is_named_as_its_kernel_is() {
+        assert_eq!(
+            ["./bzImage", "/boot/vmlinuz-6.1", "debian-6.1"].map(plain),
+            ["bzImage", "vmlinuz-6.1", "debian-6.1"]
+        );
+    }
 
     #[test]
     fn trouble_is_recognised() {
