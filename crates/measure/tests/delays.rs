@@ -10,6 +10,9 @@ use schedlab_measure::{Bounds, Check, Part, Stats};
 
 const MS: Nanos = 1_000_000;
 
+/// So many waits are listed.
+const WORST: usize = 100;
+
 fn meta(cpus: u32) -> Meta {
     Meta {
         cpus: (0..cpus).map(|cpu| CpuPlace { cpu, ..CpuPlace::default() }).collect(),
@@ -54,7 +57,7 @@ impl Script {
     }
 
     fn report_with(&self, meta: &Meta, end_ms: u64, part: Option<Part>, bound: &[AffinityRecord]) -> DelayReport {
-        let mut delays = Delays::new(meta, part.clone(), 100);
+        let mut delays = Delays::new(meta, part.clone(), WORST);
         let mut stats = Stats::of_part(meta, part);
         for tid in 1..=9 {
             let name = NameRecord { time: 0, tid, tgid: Some(tid % 2), comm: format!("t{}", tid / 4), cgroup: None };
@@ -86,6 +89,8 @@ fn consistent(report: &DelayReport) {
         assert!(wait.idle_allowed_us <= wait.duration_us - wait.idle_us + 1e-3, "{wait:?}");
     }
     assert!(report.waits.is_sorted_by(|a, b| a.duration_us >= b.duration_us));
+    let listed: f64 = report.waits.iter().map(|wait| wait.duration_us).sum();
+    assert!(report.waits.len() >= WORST || (listed - total.wait_us).abs() < 1e-3, "{report:?}");
 }
 
 /// Start, duration and culprits of a wait, in ms.
@@ -321,6 +326,16 @@ fn a_trace_without_wakeups_has_no_wait_of_a_task_that_was_on_its_cpu() {
 }
 
 /// A task that leaves its CPU, and was not seen to get it, has not been waiting until the end of the recording.
+#[test]
+fn a_wait_that_was_not_followed_is_listed() {
+    // 2 has a wakeup, 5 has only a waking.
+    let script = Script::default().switch(0, 0, 0, R, 1).wakeup(1, 0, 2, 0).switch(2, 0, 1, S, 2);
+    let script = script.waking(4, 0, 5, 0).switch(6, 0, 2, S, 5).switch(9, 0, 5, S, 0);
+    let report = script.report(&meta(1), 10, None);
+    let (found, five) = wait(&report, 5);
+    assert_eq!((five, found.unknown_us, found.finished, found.cpu), ((4.0, 2.0, vec![]), 2e3, true, 0));
+}
+
 #[test]
 fn a_task_that_got_its_cpu_unseen_no_longer_waits_when_it_leaves() {
     let report = Script::default()

@@ -1,7 +1,7 @@
 //! Follows every wait from its beginning to its end, and keeps the longest ones.
 
 use super::allowed::{ANYWHERE, Allowed};
-use super::chain::Preemptions;
+use super::chain::{Chain, Preemptions};
 use super::found::{Found, Longest};
 use super::parts::Ticket;
 use super::ran::{Caused, Queues};
@@ -61,6 +61,14 @@ pub(super) struct Victim {
     pub(super) wait: Nanos,
     pub(super) waits: u64,
     pub(super) longest: Nanos,
+}
+
+impl Victim {
+    fn add(&mut self, wait: Nanos) {
+        self.wait = self.wait.saturating_add(wait);
+        self.waits += 1;
+        self.longest = self.longest.max(wait);
+    }
 }
 
 /// The observer.
@@ -177,10 +185,7 @@ impl Watch {
     #[inline]
     fn count(&mut self, task: Slot, (cpu, since): (CpuId, Nanos), to: Nanos, finished: bool) {
         let length = to.saturating_sub(self.tasks[task as usize].begin);
-        let victim = row(&mut self.victims, task);
-        victim.wait = victim.wait.saturating_add(length);
-        victim.waits += 1;
-        victim.longest = victim.longest.max(length);
+        row(&mut self.victims, task).add(length);
         if self.found.wants(task, to.saturating_sub(length), to) {
             self.keep(task, (cpu, since), to, finished);
         } else if let Some(left) = self.tasks[task as usize].left.take() {
@@ -228,8 +233,28 @@ impl Watch {
             queues,
             ran,
         };
+        self.take(found);
+    }
+
+    fn take(&mut self, found: Found) {
         if let Some(beyond) = self.found.take(found) {
             self.queues.parts.drop_all(&beyond.ran);
+        }
+    }
+
+    /// A wait from a waking on in a trace that has wakeups otherwise, or for a CPU whose idle task is hidden: who ran
+    /// meanwhile was not followed.
+    #[cold]
+    fn unfollowed(&mut self, task: Slot, cpu: CpuId, Delay { wait, waking, end: to, .. }: Delay) {
+        let (whole, wait) = (wait, wait.min(self.now.saturating_sub(self.start)));
+        let from = to.saturating_sub(wait);
+        row(&mut self.victims, task).add(wait);
+        self.queues.caused.add(UNKNOWN, wait);
+        if self.found.wants(task, from, to) {
+            let (queues, ran) = (vec![(cpu, to - from)], vec![self.queues.parts.keep(vec![(UNKNOWN, to - from)])]);
+            let (after, chain, known) = (After::Wakeup, Chain::default(), row(&mut self.tasks, task).known);
+            let (before, finished, doubtful) = (wait < whole, true, waking.is_some());
+            self.take(Found { task, from, to, after, before, finished, doubtful, idle: 0, known, chain, queues, ran });
         }
     }
 
@@ -383,7 +408,7 @@ impl Observer for Watch {
     }
 
     #[inline]
-    fn served(&mut self, task: Slot, _: CpuId, delay: Delay) {
+    fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
         let pending = self.pending.take_if(|(pending, _)| *pending == task);
         if let Some((_, now)) = pending {
             self.end(task, now, true);
@@ -391,12 +416,7 @@ impl Observer for Watch {
             self.queues.settle(cpu, self.now);
             self.end(task, self.now, true);
         } else if self.opened && !self.closed && self.chosen.as_ref().is_none_or(|chosen| chosen.has(task)) {
-            // A wait from a waking on in a trace that has wakeups otherwise: who ran meanwhile was not followed.
-            let wait = delay.wait.min(self.now.saturating_sub(self.start));
-            let victim = row(&mut self.victims, task);
-            (victim.wait, victim.waits) = (victim.wait.saturating_add(wait), victim.waits + 1);
-            victim.longest = victim.longest.max(wait);
-            self.queues.caused.add(UNKNOWN, wait);
+            self.unfollowed(task, cpu, delay);
         }
     }
 
