@@ -46,6 +46,8 @@ struct Following<L> {
     tasks: Vec<Here>,
     /// Since when nobody knows what a CPU runs: from the start, or from its last loss of events.
     unknown_since: Vec<Nanos>,
+    /// Up to when it was told what ran on a CPU.
+    ran_until: Vec<Nanos>,
 }
 
 /// What is left when the trace is over.
@@ -64,7 +66,8 @@ pub struct Followed<L> {
 impl<L: Lanes> Follow<L> {
     /// Follows a trace with this head. The window decides which tasks take part; the lanes get all spans.
     pub fn new(meta: &Meta, lanes: L, window: Window) -> Self {
-        let following = Following { lanes, start: 0, now: 0, tasks: Vec::new(), unknown_since: Vec::new() };
+        let (tasks, unknown_since, ran_until) = (Vec::new(), Vec::new(), Vec::new());
+        let following = Following { lanes, start: 0, now: 0, tasks, unknown_since, ran_until };
         let part = Part { from: window.from, to: window.to, tasks: None };
         let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self { replay: Replay::new(meta, (following, Taking { seen, names: Names::default() })) }
@@ -86,6 +89,9 @@ impl<L: Lanes> Following<L> {
     fn hand_on(&mut self, task: Slot, here: Here, to: Nanos) {
         let Here { tid, doing, since, cpu, .. } = here;
         if let Some(doing) = doing.filter(|_| since < to) {
+            if doing == Doing::Running {
+                *row(&mut self.ran_until, cpu) = to;
+            }
             self.lanes.span(&Span { task, tid, doing, cpu, from: since, to });
         }
     }
@@ -94,8 +100,10 @@ impl<L: Lanes> Following<L> {
     fn turn(&mut self, task: Slot, now: Nanos, before: Option<Doing>, doing: Option<Doing>, cpu: CpuId) {
         let here = row(&mut self.tasks, task);
         let old = if here.seen { *here } else { Here { doing: before, since: 0, cpu, ..*here } };
-        // An earlier guess may lie before what is known of it since.
-        let now = old.since.max(now);
+        // A guess may lie before what is known of the task since, or before the end of what ran on the CPU: a task that
+        // was seen on another CPU, and not to leave this one, is told to have run here until then.
+        let taken = if doing == Some(Doing::Running) { *row(&mut self.ran_until, cpu) } else { 0 };
+        let now = old.since.max(now).max(taken);
         *here = Here { seen: true, doing, since: now, cpu, ..old };
         self.hand_on(task, old, now);
     }

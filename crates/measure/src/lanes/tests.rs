@@ -125,6 +125,20 @@ fn across_a_loss_nothing_is_drawn_until_the_cpu_was_seen_again() {
 }
 
 #[test]
+fn a_cpu_runs_one_task_at_a_time() {
+    use TaskState::{Runnable, Sleeping};
+    // 9 gets CPU 0 at 20 and is seen to get CPU 1 at 50. Nobody saw when 7 got CPU 0, which it leaves at 100.
+    let events = [
+        switch(1_000, 0, 0, Runnable, 7),
+        switch(1_020, 0, 7, Runnable, 9),
+        switch(1_050, 1, 0, Runnable, 9),
+        switch(1_100, 0, 7, Sleeping, 0),
+    ];
+    assert_eq!(running(&events, 9), [(0, 20, 50), (1, 50, 100)]);
+    assert_eq!(running(&events, 7), [(0, 0, 20), (0, 50, 100)]);
+}
+
+#[test]
 fn one_thread_id_does_one_thing_at_a_time() {
     use TaskState::Sleeping;
     // The thread 11 calls exec and takes over the id of its leader, whose end nobody saw.
@@ -157,6 +171,10 @@ proptest! {
         let spans = follow(&events, Spans::new(WHOLE, 10_000, |_| true)).lanes.kept;
         for tid in 1..5 {
             let own: Vec<_> = spans.iter().filter(|s| s.tid == tid).collect();
+            prop_assert!(own.windows(2).all(|w| w[0].to <= w[1].from), "{:?}", own);
+        }
+        for cpu in 0..3 {
+            let own: Vec<_> = spans.iter().filter(|s| s.doing == Doing::Running && s.cpu == cpu).collect();
             prop_assert!(own.windows(2).all(|w| w[0].to <= w[1].from), "{:?}", own);
         }
         let window = Window { from: now / 3, to: now / 3 + 77 };
