@@ -118,18 +118,38 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if !have_page() && !args.no_open {
         return Err(missing_page());
     }
+    let from = initial.as_ref().and_then(|initial| initial.from);
     let serving = Serving::new(traces.clone(), args.port, initial)?;
     let address = serving.address();
     let status = Arc::new(AtomicU8::new(0));
-    read(&traces, &serving.news(), args.follow, &status, ui)?;
+    read(&traces, &serving.news(), (args.follow, from), &status, ui)?;
+    if !args.follow {
+        refuse_after_end(&traces, from)?;
+    }
     announce(&args, &address, look.as_ref(), ui);
     serve(serving)?;
     Ok(ExitCode::from(status.load(Ordering::Relaxed)))
 }
 
-/// Starts to read the traces, each by a thread of its own, and returns when there is something to look at in all. What
-/// goes wrong later is said, and is the status.
-fn read(traces: &[Arc<Loaded>], news: &News, follow: bool, status: &Arc<AtomicU8>, ui: &Ui) -> Result<()> {
+/// Refuses a first instant behind the end of all traces, each of which has been read to its end or beyond that instant.
+fn refuse_after_end(traces: &[Arc<Loaded>], from: Option<Nanos>) -> Result<()> {
+    match from {
+        Some(from) if traces.iter().all(|loaded| loaded.indexer().index.end <= from) => {
+            Err(ends_before_window(&traces[0].path))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Starts to read the traces, each by a thread of its own, and returns when there is something to look at in all, from
+/// the first instant on that is shown. What goes wrong later is said, and is the status.
+fn read(
+    traces: &[Arc<Loaded>],
+    news: &News,
+    (follow, from): (bool, Option<Nanos>),
+    status: &Arc<AtomicU8>,
+    ui: &Ui,
+) -> Result<()> {
     let (sender, begun) = mpsc::channel();
     for loaded in traces {
         let (loaded, news) = (loaded.clone(), news.clone());
@@ -149,7 +169,7 @@ fn read(traces: &[Arc<Loaded>], news: &News, follow: bool, status: &Arc<AtomicU8
             if follow {
                 settle(Ok(()));
             }
-            let read = reading(&loaded, &news, follow, &|| settle(Ok(())));
+            let read = reading(&loaded, &news, (follow, from), &|| settle(Ok(())));
             let fine = read.is_ok();
             settle(read);
             news.ended(&loaded);
@@ -164,7 +184,7 @@ fn read(traces: &[Arc<Loaded>], news: &News, follow: bool, status: &Arc<AtomicU8
 }
 
 /// Reads a trace, reports to the pages how far it is, and calls `enough` when there is something to look at.
-fn reading(loaded: &Loaded, news: &News, follow: bool, enough: &dyn Fn()) -> Result<()> {
+fn reading(loaded: &Loaded, news: &News, (follow, from): (bool, Option<Nanos>), enough: &dyn Fn()) -> Result<()> {
     let (begun, last) = (Instant::now(), Cell::new(None::<Instant>));
     let grown = || {
         // Pages ask anew for what they show: the longer the reading takes, the more seldom.
@@ -173,7 +193,9 @@ fn reading(loaded: &Loaded, news: &News, follow: bool, enough: &dyn Fn()) -> Res
             last.set(Some(Instant::now()));
             news.grown(loaded);
         }
-        if loaded.indexer().counts().0 >= ENOUGH {
+        let indexer = loaded.indexer();
+        if indexer.counts().0 >= ENOUGH && from.is_none_or(|from| indexer.index.end > from) {
+            drop(indexer);
             enough();
         }
     };
@@ -193,11 +215,7 @@ fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&In
         loaded.check()?;
     }
     bar.finish_and_clear();
-    if let Some(from) = initial.and_then(|initial| initial.from)
-        && traces.iter().all(|loaded| loaded.indexer().index.end <= from)
-    {
-        return Err(ends_before_window(&traces[0].path));
-    }
+    refuse_after_end(traces, initial.and_then(|initial| initial.from))?;
     let page = file(traces, initial)?;
     target.write_all(page.as_bytes())?;
     ui.note(format!("{}: {} bytes", output.display(), page.len()));

@@ -355,8 +355,11 @@ fn one_file_has_the_page_and_the_data() {
         return;
     }
     assert!(out.status.success(), "{text}");
-    let (status, text) = message(folder.path(), &["view", "t.arrows", "--from", "5s", "-o", "later.html"]);
-    assert!(status == Some(2) && text.contains("--from: the trace ends before that"), "{text}");
+    for how in [["-o", "later.html"], ["--port", "0"]] {
+        let args = [&["view", "t.arrows", "--from", "5s"], &how[..]].concat();
+        let (status, text) = message(folder.path(), &args);
+        assert!(status == Some(2) && text.contains("--from: the trace ends before that"), "{text}");
+    }
     assert!(!folder.path().join("later.html").exists());
     let page = std::fs::read_to_string(folder.path().join("view.html")).unwrap();
     let data = page.split_once("id=\"bundle\">").unwrap().1.split_once("</script>").unwrap().0;
