@@ -19,7 +19,7 @@ use crate::look::Look;
 use crate::prediction::{Doubts, Series, Simulated, Validated, simulate_all};
 use crate::run::trace_name;
 use judge::{Cell, judge};
-use schedlab_base::{Nanos, Result};
+use schedlab_base::{Coverage, Nanos, Result};
 use schedlab_measure::compared::{Compared, FIGURES};
 use schedlab_measure::validation::{Errors, Validation};
 use schedlab_measure::{Report, TaskStats, TeamStats};
@@ -43,6 +43,8 @@ pub struct Recording {
     pub report: Report,
     /// Those of the roster's rows.
     pub rows: Vec<TeamStats>,
+    /// What it covers, if that is not the whole machine.
+    pub covers: Option<Coverage>,
     /// What the model cannot know of it.
     pub doubts: Doubts,
 }
@@ -187,7 +189,7 @@ impl Answer {
 fn validated(question: &Question, recording: &Recording, baseline: &[Simulated]) -> Validated {
     let keys: BTreeSet<&str> = question.workload.tasks.iter().map(|task| task.name.as_str()).collect();
     let reports = baseline.iter().map(|run| &run.report);
-    let validation = Validation::of(&recording.report, reports, &keys);
+    let validation = Validation::of((&recording.report, recording.covers), reports, &keys);
     let mut doubts = recording.doubts.clone();
     doubts.causes.extend(baseline.iter().take(1).flat_map(|run| run.notes.clone()));
     Validated::new(&question.baseline, validation, doubts)
@@ -218,8 +220,10 @@ fn ends(runs: &[Simulated]) -> Vec<f64> {
 impl<'a> Table<'a> {
     fn new(question: &'a Question<'a>, runs: &[Simulated]) -> Self {
         let baseline = by_row(question.roster.rows.len(), runs);
-        let row = |team: &TeamStats| (team.tasks > 0).then(|| Compared::of(&team.sums));
-        let recorded = question.recording.as_ref().map(|own| own.rows.iter().map(row).collect());
+        let recorded = question.recording.as_ref().map(|own| {
+            let row = |team: &TeamStats| (team.tasks > 0).then(|| Compared::of(&team.sums).told_by(own.covers));
+            own.rows.iter().map(row).collect()
+        });
         let mut table = Self {
             question,
             rows: Vec::new(),
@@ -276,7 +280,7 @@ impl<'a> Table<'a> {
     fn cell(&self, row: usize, figure: usize, asked: &[Compared]) -> Cell {
         let values = |runs: &[Compared]| runs.iter().map(|own| own.values()[figure]).collect::<Vec<_>>();
         Cell {
-            recorded: self.recorded(row).map(|recorded| recorded.values()[figure]),
+            recorded: self.recorded(row).map(|recorded| recorded.values()[figure]).filter(|value| !value.is_nan()),
             baseline: values(&self.baseline[row]),
             asked: values(asked),
             floor: self.reference(row).floors()[figure],

@@ -1,6 +1,7 @@
 //! The figures by which runs of a load are compared: of a task, of some tasks together, or of all.
 
-use crate::Sums;
+use crate::{Sums, partial};
+use schedlab_base::Coverage;
 use serde::Serialize;
 
 /// How a figure is written.
@@ -28,7 +29,7 @@ pub struct Figure {
 /// Makes a field of [`Compared`] and a row of [`FIGURES`] of each line.
 macro_rules! figures {
     ($($(#[$doc:meta])* $key:ident: $name:literal, $unit:ident, $wakeups:literal, $of:expr;)*) => {
-        /// The figures that are compared.
+        /// The figures that are compared. NaN, which is `null` in JSON, is one that a recording does not tell.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
         pub struct Compared {
             $($(#[$doc])* pub $key: f64,)*
@@ -51,6 +52,17 @@ macro_rules! figures {
             #[must_use]
             pub fn map2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
                 Self { $($key: f(self.$key, other.$key)),* }
+            }
+
+            /// The same without the figures that a recording which covers no more than this does not tell.
+            #[must_use]
+            pub fn told_by(mut self, covers: Option<Coverage>) -> Self {
+                for unknown in covers.into_iter().flat_map(partial::unknown) {
+                    $(if unknown == stringify!($key) {
+                        self.$key = f64::NAN;
+                    })*
+                }
+                self
             }
 
             /// The values, in the order of [`FIGURES`].
@@ -120,6 +132,15 @@ impl Compared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_partial_recording_does_not_tell_is_no_figure() {
+        let own = Compared { run_us: 1000.0, slices: 3.0, ..Compared::default() };
+        assert_eq!(own.told_by(None), own);
+        let told = serde_json::to_value(own.told_by(Some(Coverage::Tasks))).unwrap();
+        assert_eq!((&told["run_us"], &told["slices"]), (&1000.0.into(), &3.0.into()));
+        assert!(told["migrations"].is_null(), "{told}");
+    }
 
     #[test]
     fn values_stand_in_the_order_of_the_figures() {

@@ -5,7 +5,7 @@
 
 use crate::Report;
 use crate::compared::{Compared, LEAST_WAIT};
-use schedlab_base::Tid;
+use schedlab_base::{Coverage, Tid};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,11 +81,11 @@ pub struct Errors {
 }
 
 impl Validation {
-    /// Compares a recording with simulations of its model, of which there is at least one. `keys` are the names of the
-    /// model's tasks.
+    /// Compares a recording, which covers the whole machine or no more than this, with simulations of its model, of
+    /// which there is at least one. `keys` are the names of the model's tasks.
     #[must_use]
     pub fn of<'a>(
-        recorded: &Report,
+        (recorded, covers): (&Report, Option<Coverage>),
         simulated: impl ExactSizeIterator<Item = &'a Report>,
         keys: &BTreeSet<&str>,
     ) -> Self {
@@ -104,7 +104,7 @@ impl Validation {
         let mut lives: BTreeMap<Tid, (String, Compared)> = BTreeMap::new();
         for task in recorded.tasks.iter().filter(|task| ours.contains_key(&task.tid)) {
             let life = lives.entry(task.tid).or_insert_with(|| (task.name.to_string(), Compared::default()));
-            life.1 = life.1.map2(Compared::of(&task.sums), |sum, one| sum + one);
+            life.1 = life.1.map2(Compared::of(&task.sums).told_by(covers), |sum, one| sum + one);
         }
         let sum = |of: &mut dyn Iterator<Item = Compared>| of.fold(Compared::default(), |a, b| a.map2(b, |a, b| a + b));
         let all = sum(&mut lives.values().map(|(_, own)| *own));
@@ -244,7 +244,7 @@ mod tests {
             ])
         };
         let keys = BTreeSet::from(["make-10", "cc-11", "cc-11.2", "sh-12", "tiny-13"]);
-        let found = Validation::of(&recorded, [simulated(100_000.0), simulated(140_000.0)].iter(), &keys);
+        let found = Validation::of((&recorded, None), [simulated(100_000.0), simulated(140_000.0)].iter(), &keys);
         let names: Vec<_> = found.tasks.iter().map(|task| (task.name.as_str(), task.tid)).collect();
         // The tiny one hardly ran, but waited for 3% of all waiting.
         assert_eq!(names, [("make", 10), ("cc", 11), ("sh", 12), ("tiny", 13)]);

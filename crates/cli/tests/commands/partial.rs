@@ -221,3 +221,21 @@ fn a_check_says_how_long_tasks_waited_because_they_are_bound() {
     let json: Value = serde_json::from_str(&ok(folder.path(), &["check", "whole.arrows", "--json"])).unwrap();
     assert_eq!((&json["bound_wait_us"], &json["bound"][0]["allowed"]), (&Value::from(30_000.0), &Value::from("0")));
 }
+
+#[test]
+fn moves_that_a_target_alone_does_not_show_are_unknown_and_not_none() {
+    let folder = folder();
+    let folder = folder.path();
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).unwrap() };
+    let recorded = |trace: &str| {
+        let validation = &json(&["model", trace, "--validate", "-o", "/dev/null"])["validation"];
+        let answer = json(&["whatif", trace, "--kernel", "linux-6.12", "--seeds", "1"]);
+        let figures = &answer["whatif"]["variants"][0]["rows"][0]["figures"];
+        [validation["recorded"]["migrations"].clone(), figures["migrations"]["recorded"].clone()]
+    };
+    assert_eq!(recorded("whole.arrows"), [Value::from(0.0), Value::from(0.0)]);
+    assert_eq!(recorded("alone.arrows"), [Value::Null, Value::Null]);
+    let text = ok(folder, &["model", "alone.arrows", "--validate", "-o", "/dev/null"]);
+    assert_eq!(row(&text, "migrations")[1], "-", "{text}");
+    assert_eq!(row(&text, "slices")[1], "2", "{text}");
+}

@@ -55,7 +55,8 @@ pub fn validate(
     doubts.causes = remarks;
     doubts.causes.extend(runs.iter().take(1).flat_map(|run| run.notes.clone()));
     let keys = workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    let validation = Validation::of(&report, runs.iter().map(|run| &run.report), &keys);
+    let covers = meta.partial.as_ref().map(|partial| partial.covers);
+    let validation = Validation::of((&report, covers), runs.iter().map(|run| &run.report), &keys);
     Ok(Validated::new(&setup, validation, doubts))
 }
 
@@ -77,9 +78,10 @@ pub fn text(validated: &Validated) -> String {
     ];
     for (name, of, show) in figures {
         let (was, is) = (of(recorded), of(&simulated.mean));
+        let recorded = if was.is_nan() { "-".to_owned() } else { show(was) };
         let error = if was > 0.0 { signed_percent((is - was) / was) } else { "-".to_owned() };
         let seeds = format!("{} to {}", show(of(&simulated.least)), show(of(&simulated.most)));
-        table.row([name.to_owned(), show(was), show(is), error, seeds]);
+        table.row([name.to_owned(), recorded, show(is), error, seeds]);
     }
     let mut out = format!(
         "\nas recorded: {kernel} on {machine}, {seeds} seed{}\n\n{}",
