@@ -251,8 +251,10 @@ impl ModelBuilder {
         let seen = &self.replay.observer.1.0.inner;
         // One that waits for a CPU in vain has work, though it did none.
         let works = |t: &Task| t.run >= SHORTEST || t.goes_on && seen.has(t.slot);
-        let enough = |t: &Task| t.run >= options.min_run && works(t) && chosen(t);
-        let mut order: Vec<usize> = (0..tasks.len()).filter(|i| enough(&tasks[*i])).collect();
+        let may = |t: &Task| t.run >= options.min_run && chosen(t);
+        let mut works: Vec<bool> = tasks.iter().map(|t| may(t) && works(t)).collect();
+        self.add_wakers(&mut works, |task| may(&tasks[task as usize]));
+        let mut order: Vec<usize> = (0..tasks.len()).filter(|i| works[*i]).collect();
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
         order.truncate(options.tasks.unwrap_or(usize::MAX));
         if order.is_empty() {
@@ -269,6 +271,23 @@ impl ModelBuilder {
         let mut kept = vec![false; tasks.len()];
         order.into_iter().for_each(|i| kept[i] = true);
         Ok(kept)
+    }
+
+    /// Adds the tasks that wake those which work, and those that wake them in turn: the simulator has some that do so
+    /// without any CPU time.
+    fn add_wakers(&self, works: &mut [bool], may: impl Fn(TaskIx) -> bool) {
+        let (track, (start, end)) = (self.track(), self.replay.observer.0.bounds());
+        loop {
+            let wakes = |(waker, sleeper, _): &(TaskIx, TaskIx, u64)| {
+                !works[*waker as usize] && works[*sleeper as usize] && may(*waker)
+            };
+            let causal = |(waker, sleeper, _): &(TaskIx, TaskIx, u64)| track.causal(*waker, *sleeper, end - start);
+            let more: Vec<TaskIx> = track.pairs.all().filter(wakes).filter(causal).map(|(waker, ..)| waker).collect();
+            if more.is_empty() {
+                return;
+            }
+            more.into_iter().for_each(|waker| works[waker as usize] = true);
+        }
     }
 
     fn count(&self, kept: &[bool]) -> Report {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 impl Track {
     /// Whether the waker is taken as the cause of the sleeper's wake-ups, over a trace of this length.
-    fn causal(&self, waker: TaskIx, sleeper: TaskIx, span: Nanos) -> bool {
+    pub(super) fn causal(&self, waker: TaskIx, sleeper: TaskIx, span: Nanos) -> bool {
         let [w, s] = [waker, sleeper].map(|ix| {
             let task = &self.tasks[ix as usize];
             Facts { wakes: &task.wakes, run: task.run }

@@ -73,7 +73,7 @@ impl Regular {
         let mut rounds = self.bursts;
         let mut missing = Vec::new();
         for (burst, hearer) in &self.heard {
-            let mut cuts = within(waits, burst.from, burst.to - 1).to_vec();
+            let mut cuts = within(waits, burst.from, burst.to.saturating_sub(1)).to_vec();
             if cuts.is_empty() {
                 cuts.extend(
                     own(self.waker, burst.from, burst.to).filter(|cut| (burst.from + 1..burst.to).contains(cut)),
