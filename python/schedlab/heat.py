@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedlab.counting import counted
+
 
 @dataclass(frozen=True, repr=False)
 class Heatmap:
@@ -18,7 +20,7 @@ class Heatmap:
 
     def __repr__(self) -> str:
         rows, columns = len(self.document["cells"]), self.document["columns"]
-        return f"<schedlab.Heatmap of {rows} rows, {columns} time slices>"
+        return f"<schedlab.Heatmap of {counted(rows, 'row')}, {counted(columns, 'time slice')}>"
 
     @property
     def cells(self) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from schedlab import command
+from schedlab.counting import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +60,9 @@ class Difference:
 
     def __repr__(self) -> str:
         worse = sum(change["direction"] == "worse" for change in self.document["changes"])
-        return f"<schedlab.Difference: {worse} figures got worse, {len(self.document['rows'])} rows>"
+        return (
+            f"<schedlab.Difference: {counted(worse, 'figure')} got worse, {counted(len(self.document['rows']), 'row')}>"
+        )
 
     @property
     def held(self) -> bool:

@@ -14,6 +14,7 @@ import pandas as pd
 from schedlab import command, output, program
 from schedlab._native import InputError, NotPermittedError
 from schedlab.arguments import PathLike
+from schedlab.counting import counted
 from schedlab.remarks import SchedlabWarning
 from schedlab.trace import Trace
 from schedlab.verbs import delays, read
@@ -127,7 +128,7 @@ def _run(given: argparse.Namespace) -> int:
         result = query(given.trace, _read() if given.sql == "-" else given.sql)
     if given.output:
         output.write(given.output, "--output", lambda file: _WRITERS[given.output.suffix](result, file))
-        program.say(f"wrote {given.output}: {len(result):,} rows")
+        program.say(f"wrote {given.output}: {counted(len(result), 'row')}")
     else:
         program.printed(_printed(result, as_json=given.json, as_csv=given.csv))
     return command.DONE

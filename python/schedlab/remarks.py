@@ -7,7 +7,7 @@ from pathlib import Path
 
 # What the command says of a success. Everything else that it says is a remark.
 _SUMMARY = re.compile(
-    r"wrote |.*: [\d,]+ events \(0 of other kinds |[\d,]+ events over |the workload demands |left out: "
+    r"wrote |.*: [\d,]+ events? \(0 of other kinds |[\d,]+ events? over |the workload demands |left out: "
     r"|[\d,]+ tasks are bound |.*: \d+ bytes$|kept \d+ traces? in |every expectation holds: no trace was kept"
 )
 

@@ -12,6 +12,7 @@ import pandas as pd
 from schedlab import output
 from schedlab._native import InputError, NotPermittedError
 from schedlab.arguments import Duration, PathLike, duration, in_python
+from schedlab.counting import counted
 from schedlab.remarks import warn
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Tuned:
 
     def __repr__(self) -> str:
         verdict = f"{self.improvement:+.1%}" if self.confirmed else "no better than the default"
-        return f"<schedlab.Tuned: {self.document['trials']} trials, {verdict}>"
+        return f"<schedlab.Tuned: {counted(self.document['trials'], 'trial')}, {verdict}>"
 
     def __str__(self) -> str:
         from schedlab.tuning import outcome  # noqa: PLC0415 (an extra)
@@ -199,7 +200,7 @@ def sweep(
             for remark in own.remarks:
                 warn(remark)
             if own.progress.failed:
-                warn(f"of {own.grid.count:,} rows, {own.failures()}")
+                warn(f"of {counted(own.grid.count, 'row')}, {own.failures()}")
             return pd.read_parquet(path) if path.suffix == ".parquet" else _arrow(path)
     except InputError as error:
         raise InputError(in_python(str(error))) from None

@@ -20,6 +20,7 @@ from pandas.api.extensions import ExtensionDtype
 
 from schedlab import _native
 from schedlab.arguments import Duration, PathLike
+from schedlab.counting import counted
 from schedlab.naming import Names
 from schedlab.remarks import CutWarning, warn
 from schedlab.selection import Numbers, Selection, Texts
@@ -155,7 +156,7 @@ class Stats:
         )
 
     def __repr__(self) -> str:
-        return f"<schedlab.Stats of {len(self.tasks)} tasks on {len(self.cpus)} CPUs>"
+        return f"<schedlab.Stats of {counted(len(self.tasks), 'task')} on {counted(len(self.cpus), 'CPU')}>"
 
 
 class Trace:
@@ -178,7 +179,8 @@ class Trace:
             meta = self.meta
         except (OSError, pa.ArrowException, KeyError, ValueError):
             return f"<schedlab.Trace {self.path}, which cannot be read>"
-        return f"<schedlab.Trace of {meta['kernel']} by {meta['source']}, {len(meta['cpus'])} CPUs, {self.path}>"
+        cpus = counted(len(meta["cpus"]), "CPU")
+        return f"<schedlab.Trace of {meta['kernel']} by {meta['source']}, {cpus}, {self.path}>"
 
     def __reduce__(self) -> tuple[Callable[..., "Trace"], tuple[Any, ...]]:
         if self._home is None:

@@ -18,6 +18,7 @@ import pandas as pd
 from schedlab import _native, command
 from schedlab.arguments import Duration, PathLike, in_python, options, path_of, setting, text, utf8, whole
 from schedlab.arguments import duration as checked
+from schedlab.counting import counted
 from schedlab.heat import Heatmap
 from schedlab.judgement import Battery, Conservation, Judgement
 from schedlab.output import written
@@ -192,7 +193,8 @@ def _remark(recorded: dict[str, Any], buffer: str | None) -> None:
     """Warn about what a recording lacks. With `--json`, the command has this in its document only."""
     if recorded.get("lost") or recorded.get("gaps"):
         larger = "a larger buffer" if buffer else 'buffer="32M"'
-        warn(f"{recorded['lost']} events were lost at {recorded['gaps']} places, each marked; try {larger}")
+        lost, places = counted(recorded["lost"], "event"), counted(recorded["gaps"], "place")
+        warn(f"lost: {lost} at {places}, each marked; try {larger}")
     status = recorded.get("command") or {}
     if status.get("code"):
         warn(f"the command's exit status was {status['code']}")

@@ -17,7 +17,7 @@ import type { By, InitialView, ListItem, Source, Traces, Window } from "./source
 import { Tiles } from "./tiles";
 import { Toolbar } from "./toolbar";
 import { Tooltip } from "./tooltip";
-import { count, duration } from "./units";
+import { counted, duration } from "./units";
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
@@ -139,7 +139,7 @@ export class Page implements App, Commands {
       info.kernel,
       `${info.cpus.length} ${info.cpus.length === 1 ? "CPU" : "CPUs"}`,
       duration(info.end),
-      `${count(info.events)} ${info.events === 1 ? "event" : "events"}`,
+      counted(info.events, "event"),
     ].filter(Boolean);
     const letter = this.traces.length > 1 ? `${trace.letter}: ` : "";
     return h(

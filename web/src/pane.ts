@@ -14,6 +14,7 @@ import type { Style } from "./palette";
 import { layout, rowAt, type Layout, type Placed } from "./rows";
 import { drawGrid, drawRuler, RULER_HEIGHT } from "./ruler";
 import { NONE, type By, type Overview } from "./source";
+import { counted } from "./units";
 import { CanvasSurface, type Surface } from "./surface";
 
 /** Painting of blocks in a frame may take so many ms; the rest waits for the next frame. */
@@ -95,7 +96,7 @@ export class Pane {
 
   showRemarks(): void {
     const sentences = [...this.trace.info.remarks];
-    if (this.trace.leftOut) sentences.push(`${this.trace.leftOut} tasks that ran least are not listed.`);
+    if (this.trace.leftOut) sentences.push(`Not listed: ${counted(this.trace.leftOut, "task")}, which ran least.`);
     this.remarks.replaceChildren(
       ...sentences.map((text) => h("p", { class: "remark" }, text.charAt(0).toUpperCase() + text.slice(1))),
     );

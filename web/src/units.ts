@@ -35,6 +35,11 @@ export function count(value: number, decimals = 0): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
+/** A number of things: 1 task, 2 tasks. */
+export function counted(value: number, thing: string): string {
+  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+}
+
 /** `part` of 1 as per cent. */
 export function percent(part: number, digits = 1): string {
   return Number.isFinite(part) ? `${(part * 100).toFixed(digits)}%` : "unknown";

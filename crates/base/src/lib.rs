@@ -6,6 +6,7 @@
 mod averages;
 mod computing;
 mod cost;
+mod counted;
 mod cpulist;
 mod error;
 mod event;
@@ -25,6 +26,7 @@ mod visible;
 pub use averages::Averages;
 pub use computing::Computing;
 pub use cost::Cost;
+pub use counted::{counted, grouped, listed};
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{

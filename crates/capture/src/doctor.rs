@@ -4,7 +4,7 @@ use crate::prepare::Options;
 use crate::recorder::Recorder;
 use crate::tracefs::{self, Tracefs};
 use crate::{instance, procfs, sys};
-use schedlab_base::{Release, v, v2_6};
+use schedlab_base::{Release, counted, v, v2_6};
 use serde::Serialize;
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};
@@ -90,19 +90,15 @@ fn machine() -> Check {
         Ok(machine) => Check::ok(
             "machine",
             [
-                count(machine.cpus.len(), "CPU"),
-                count(machine.cores(), "core"),
-                count(machine.sockets(), "socket"),
-                count(machine.distances.len(), "node"),
+                counted(machine.cpus.len() as u64, "CPU"),
+                counted(machine.cores() as u64, "core"),
+                counted(machine.sockets() as u64, "socket"),
+                counted(machine.distances.len() as u64, "node"),
             ]
             .join(", "),
         ),
         Err(e) => Check::no("machine", e.to_string(), "is /sys mounted? mount -t sysfs nodev /sys"),
     }
-}
-
-fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn clock(root: &Path) -> Check {

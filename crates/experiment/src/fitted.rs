@@ -5,6 +5,7 @@
 //! gives it to the CPUs that there are, and so the thread may run on any of them. A user's own task is never left out:
 //! one that is bound to CPUs that the machine lacks is refused, as it is in a workload that was not recorded.
 
+use schedlab_base::counted;
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, Kernel};
 use schedlab_workload::from_trace::is_kernel_thread;
@@ -103,8 +104,7 @@ fn needed<'a>(workload: &'a Workload, homeless: &BTreeSet<&'a str>) -> BTreeSet<
 }
 
 fn remarks(without: &str, left_out: &BTreeSet<String>, freed: &BTreeSet<&str>, interrupts: bool) -> Vec<String> {
-    let threads =
-        |number: usize| if number == 1 { "1 kernel thread".to_owned() } else { format!("{number} kernel threads") };
+    let threads = |number: usize| counted(number as u64, "kernel thread");
     let mut remarks = Vec::new();
     if !left_out.is_empty() {
         let (count, names) = (threads(left_out.len()), some_of(left_out.iter().map(String::as_str)));

@@ -4,6 +4,7 @@ use crate::compare::{Beside, Case};
 use crate::file::Kind;
 use crate::outcome::{Judged, Outcome, Row, Where};
 use crate::verdict::Verdict;
+use schedlab_base::counted;
 use schedlab_chart::number;
 use std::fmt::Write;
 
@@ -175,8 +176,8 @@ pub fn table(outcome: &Outcome) -> String {
         }
     }
     let count = |v: Verdict| outcome.experiments.iter().flat_map(|e| &e.rows).filter(|r| r.verdict == v).count();
-    let runs = outcome.runs_made();
-    let _ = write!(out, "\n{runs} runs; {} passed, {} failed", count(Verdict::Pass), count(Verdict::Fail));
+    let runs = counted(outcome.runs_made() as u64, "run");
+    let _ = write!(out, "\n{runs}; {} passed, {} failed", count(Verdict::Pass), count(Verdict::Fail));
     for (verdict, word) in [
         (Verdict::Undecided, "undecided"),
         (Verdict::KnownDifference, "known difference"),
@@ -227,10 +228,9 @@ pub(crate) fn agreement(outcome: &Outcome) -> String {
         n => format!(", and {n} lie within the scatter of the real kernel's runs"),
     };
     format!(
-        "{profile} simulated has the real kernel's verdict in {same} of {} {}; its figures are off by \
+        "{profile} simulated has the real kernel's verdict in {same} of {}; its figures are off by \
          {middle:.1}% in the median and by {most:.1}% at most{scatter}",
-        cases.len(),
-        if cases.len() == 1 { "case" } else { "cases" }
+        counted(cases.len() as u64, "case")
     )
 }
 

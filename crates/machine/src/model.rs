@@ -1,6 +1,6 @@
 //! The model of a machine.
 
-use schedlab_base::{Cost, CpuPlace, Nanos};
+use schedlab_base::{Cost, CpuPlace, Nanos, counted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -271,7 +271,7 @@ impl Machine {
     /// A summary in one line: `2 sockets x 6 cores x 1 thread = 12 CPUs, 2 nodes`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let noun = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        let noun = |n: usize, word: &str| counted(n as u64, word);
         let (sockets, cores, threads) = (self.sockets(), self.cores(), self.threads());
         let shape = if sockets > 0 && cores.is_multiple_of(sockets) && cores * threads == self.cpus.len() {
             format!("{} x {} x {}", noun(sockets, "socket"), noun(cores / sockets, "core"), noun(threads, "thread"))

@@ -5,7 +5,7 @@ use crate::follow::Tail;
 use crate::index::{Index, Indexer};
 use crate::marks::Marks;
 use crate::rows::{By, Rows};
-use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord};
+use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord, counted};
 use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Wasted};
 use schedlab_trace::{Input, Options, ReadReport, Source};
 use serde_json::{Value, json};
@@ -305,7 +305,7 @@ impl Loaded {
             remarks.push("no time passes in the trace".to_owned());
         }
         if losses > 0 {
-            remarks.push(format!("events were lost at {losses} places: what happened there is not known"));
+            remarks.push(format!("events were lost at {}: what happened there is not known", counted(losses, "place")));
         }
         if contradictions > 0 {
             remarks.push(format!("{contradictions} events contradict others: the recording misses some"));

@@ -7,7 +7,7 @@ use crate::marks::{Mark, NOBODY};
 use crate::query::{Answered, Body, Failure, Query};
 use crate::rows::{Processes, TaskRef, task_ref};
 use crate::spans::{NONE, Span, Spans, State};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, counted};
 use schedlab_measure::{Level, Violation};
 use schedlab_track::Slot;
 use serde_json::{Value, json};
@@ -380,9 +380,8 @@ fn found(loaded: &Loaded, index: &Index, (from, to): (Nanos, Nanos), limit: usiz
         let task = v.waiting.first().and_then(|task| task_at(index, task.tid, start));
         let who = match (task, v.waiting_tasks) {
             (Some(task), 1) => format!("{} waited", spoken(index, task)),
-            (Some(task), 2) => format!("{} and another task waited", spoken(index, task)),
-            (Some(task), n) => format!("{} and {} other tasks waited", spoken(index, task), n - 1),
-            (None, n) => format!("{n} tasks waited"),
+            (Some(task), n) => format!("{} and {} waited", spoken(index, task), counted(n - 1, "other task")),
+            (None, n) => format!("{} waited", counted(n, "task")),
         };
         let level = match v.level {
             Level::Numa => " on another node",

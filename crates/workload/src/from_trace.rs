@@ -79,7 +79,7 @@ use pace::Pace;
 use rooms::Rooms;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, SMT_LOSS_PERCENT, Sink,
-    TaskRecord, Tid,
+    TaskRecord, Tid, counted,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::{TaskIx, is_folded};
@@ -311,15 +311,16 @@ impl ModelBuilder {
         report.remarks.extend(self.partial.as_ref().map(|partial| format!("partial: {}", partial.reason())));
         if tracker.losses > 0 {
             report.remarks.push(format!(
-                "events were lost in {} places: who woke a task across them is unknown, it sleeps instead",
-                tracker.losses
+                "events were lost in {}: who woke a task across them is unknown, it sleeps instead",
+                counted(tracker.losses, "place")
             ));
         }
         if tracker.contradictions > 0 {
+            let contradict = if tracker.contradictions == 1 { "contradicts" } else { "contradict" };
             report.remarks.push(format!(
-                "{} switches contradict those before them, as if the recorder had not seen some tasks; \
-                 the time goes to those it saw",
-                tracker.contradictions
+                "{} {contradict} what was seen before, as if the recorder had not seen some tasks; the time goes to \
+                 those it saw",
+                counted(tracker.contradictions, "switch")
             ));
         }
         if track.beyond > 0 {

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from schedlab import command
+from schedlab.counting import counted
 from schedlab.program import printed, say
 from schedlab.sweeping import check, cluster, options, preview, sweep
 from schedlab.sweeping.execution import Execution
@@ -36,14 +37,14 @@ def _run(given: argparse.Namespace) -> int:
     execution = Execution(described, output, force=given.force)
     grid, progress = execution.grid, execution.progress
     if execution.resumed:
-        say(f"{execution.journal.path} has {execution.resumed:,} of {grid.count:,} rows already; going on")
+        say(f"{execution.journal.path} has {execution.resumed:,} of {counted(grid.count, 'row')} already; going on")
     start = time.monotonic()
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         execution.run(*where)
     except KeyboardInterrupt as interrupt:
         kept = execution.journal.path
-        say(f"stopped with {progress.done:,} of {grid.count:,} rows in {kept}; the same command goes on")
+        say(f"stopped with {progress.done:,} of {counted(grid.count, 'row')} in {kept}; the same command goes on")
         return _ended(128 + (interrupt.args[0] if interrupt.args else signal.SIGINT))
     finally:
         for number, handler in before.items():
@@ -52,7 +53,7 @@ def _run(given: argparse.Namespace) -> int:
         say(remark)
     seconds, workers = time.monotonic() - start, execution.where
     new = f", {progress.done - execution.resumed:,} of them in {spoken(seconds)} on {workers}" if workers else ""
-    say(f"wrote {output}: {grid.count:,} rows{new}")
+    say(f"wrote {output}: {counted(grid.count, 'row')}{new}")
     if progress.failed:
         say(execution.failures())
     if given.json:

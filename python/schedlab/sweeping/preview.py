@@ -2,6 +2,7 @@
 
 import json
 
+from schedlab.counting import counted
 from schedlab.program import printed
 from schedlab.sweeping.grid import Grid
 
@@ -26,7 +27,7 @@ def show(grid: Grid, as_json: bool) -> None:
     if as_json:
         printed(json.dumps({"sweep": {"file": str(grid.sweep.document.path), "points": grid.count, "first": cells}}))
         return
-    lines = [f"{grid.count:,} simulations: {_sizes(grid)}", ""]
+    lines = [f"{counted(grid.count, 'simulation')}: {_sizes(grid)}", ""]
     texts = [list(cells[0]), *([("-" if value is None else str(value)) for value in row.values()] for row in cells)]
     widths = [max(len(line[n]) for line in texts) for n in range(len(texts[0]))]
     lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in texts]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab._native import InputError
+from schedlab.counting import counted
 from schedlab.sweeping import cluster
 from schedlab.tuning import catalogue, confirm, kept, racing, screen, simulated, space
 from schedlab.tuning.guard import Guard, available
@@ -275,7 +276,7 @@ def _on_real(study: Study, kernel: str, search: Tuning, tuning: Tuning) -> Found
     chosen = screen.picked(study, [own for own in search.trials if own.number], study.screen.keep)
     again = [Trial(0, dict(real.space.default), name="default")]
     again += [Trial(k, dict(own.config), name=f"simulated {own.number}") for k, own in enumerate(chosen, 1)]
-    progress.show(f"running {len(chosen)} settings on {study.backend}")
+    progress.show(f"running {counted(len(chosen), 'setting')} on {study.backend}")
     try:
         for own, pairs in zip(again, racing.extend(real, again, tuning.seeds), strict=True):
             own.pairs = pairs

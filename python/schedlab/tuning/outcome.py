@@ -5,6 +5,7 @@ import math
 from statistics import fmean
 from typing import Any
 
+from schedlab.counting import counted
 from schedlab.tuning import kept
 from schedlab.tuning.confirm import Claim, Confirmation
 from schedlab.tuning.real import value_toml
@@ -156,7 +157,11 @@ def _measured(study: Study, own: Trial) -> dict[str, list[float]]:
 
 def text(study: Study, result: Document) -> str:
     """Return the result for people."""
-    lines = [f"{study.title}", f"{result['trials']} trials, {result['runs']} runs in {result['seconds']:.1f} s", ""]
+    lines = [
+        f"{study.title}",
+        f"{counted(result['trials'], 'trial')}, {counted(result['runs'], 'run')} in {result['seconds']:.1f} s",
+        "",
+    ]
     if result["interrupted"]:
         lines += ["Interrupted: nothing was confirmed. The same command goes on with the search.", *_so_far(result)]
     elif not result["confirmed"]:
@@ -176,7 +181,10 @@ def text(study: Study, result: Document) -> str:
 
 def _screened(result: Document) -> list[str]:
     own = result["screening"]
-    lines = ["", f"Screening: {own['simulated_trials']} trials on the simulated {own['kernel']}, and these here:"]
+    lines = [
+        "",
+        f"Screening: {counted(own['simulated_trials'], 'trial')} on the simulated {own['kernel']}, and these here:",
+    ]
     lines += ["", f"  {'simulated':>9} {'real':>8}  settings"]
     for row in own["rows"]:
         changes = {k: v for k, v in row["settings"].items() if v != result["default"][k]}
@@ -244,7 +252,8 @@ def _better(result: Document) -> list[str]:
 
 def _runs_beyond(own: Document, result: Document) -> str:
     """Return in how many runs a constraint would be broken if each of them were judged by itself."""
-    runs = f"{own['runs_beyond']} of {result['held_out_runs']} runs beyond it (default: {own['default_runs_beyond']})"
+    held_out = counted(result["held_out_runs"], "run")
+    runs = f"{own['runs_beyond']} of {held_out} beyond it (default: {own['default_runs_beyond']})"
     return f"{runs}, the worst at {own['worst']:.5g}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from scipy import stats
 
+from schedlab.counting import counted
 from schedlab.tuning.score import good, score
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Pair, Trial
@@ -30,7 +31,7 @@ class Screening:
             return "The ranks cannot be compared: the settings do not differ on one of the two sides."
         shown = self.spearman > 0 and self.p < _LEVEL
         worth = "screening pointed the right way" if shown else "this does not show that screening is worth much"
-        return f"Spearman's rank correlation over {len(self.rows)} settings is {self.spearman:.2f}: {worth}."
+        return f"Spearman's rank correlation over {counted(len(self.rows), 'setting')} is {self.spearman:.2f}: {worth}."
 
 
 def picked(study: Study, trials: Sequence[Trial], keep: int) -> list[Trial]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from schedlab.counting import counted
 from schedlab.tuning import confirm, importance, racing
 from schedlab.tuning.progress import Progress
 from schedlab.tuning.score import good, score, violations
@@ -123,7 +124,8 @@ class Tuning:
             for pair in trial.pairs:
                 self.bench.know(trial.config, pair)
         if self.trials:
-            self.progress.say(f"{len(self.trials)} trials are in {self.storage.place}; the search goes on from there")
+            kept, are = counted(len(self.trials), "trial"), "is" if len(self.trials) == 1 else "are"
+            self.progress.say(f"{kept} {are} in {self.storage.place}; the search goes on from there")
 
     def _try(self, method: Searcher, trials: list[Trial]) -> None:
         if not trials:
@@ -149,7 +151,8 @@ class Tuning:
         name = self.study.objectives[0].name
         best = f"{name} {-known.losses[0]:+.1%}" if own and known and own.number else "the default"
         done = len(self.trials) - 1
-        return f"{done} of {self.study.search.trials} trials, {self.bench.runs} runs; best so far: {best}"
+        trials, runs = counted(self.study.search.trials, "trial"), counted(self.bench.runs, "run")
+        return f"{done} of {trials}, {runs}; best so far: {best}"
 
     def found(self) -> Found:
         """Return what the search found so far."""

@@ -3,7 +3,7 @@ import type { App } from "../app";
 import { h, svg } from "../dom";
 import type { Trace } from "../model";
 import type { Edge, Window } from "../source";
-import { count, duration, instant, option } from "../units";
+import { count, counted, duration, instant, option } from "../units";
 import {
   array,
   bar,
@@ -126,7 +126,7 @@ function tasks(document: unknown): Node[] {
   return [
     heading("Tasks that waited longest"),
     table(["task", "run", "wait", "p99"], rows, "Tasks that waited longest"),
-    ...(all.length > ROWS ? [note(`${count(all.length - ROWS)} more tasks.`)] : []),
+    ...(all.length > ROWS ? [note(`${counted(all.length - ROWS, "more task")}.`)] : []),
   ];
 }
 
@@ -168,7 +168,7 @@ function wakers(edges: Edge[]): Node[] {
       "stroke-width": 0.75 + (3 * edge.count) / most,
     });
     path.append(
-      svg("title", {}, `${label(edge.from as Edge["to"])} wakes ${label(edge.to)}: ${count(edge.count)} times`),
+      svg("title", {}, `${label(edge.from as Edge["to"])} wakes ${label(edge.to)}: ${counted(edge.count, "time")}`),
     );
     return path;
   });

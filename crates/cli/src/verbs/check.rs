@@ -178,9 +178,8 @@ fn violations(args: &Args, report: &CheckReport) -> String {
         ]);
     }
     let mut out = format!(
-        "{} time{} a CPU was idle for more than {threshold} while tasks waited that could have run there\n\n{}",
-        grouped(count),
-        if count == 1 { "" } else { "s" },
+        "{} a CPU was idle for more than {threshold} while tasks waited that could have run there\n\n{}",
+        counted(count, "time"),
         table.render()
     );
     let more = count - longest.len() as u64;
@@ -240,7 +239,7 @@ fn balancer(v: &Violation) -> String {
     match (v.looks, v.looked_at_busy) {
         (Some(looks), Some(seen)) => {
             let busy = format!("{} cpu{}", if seen { "also at" } else { "never at" }, v.busy_cpu);
-            format!("looked {looks} times, {busy}; {moved}")
+            format!("looked {}, {busy}; {moved}", counted(looks, "time"))
         }
         _ => moved,
     }
@@ -250,9 +249,9 @@ fn doubts(out: &mut String, read: &ReadReport, report: &CheckReport) {
     if report.affinity_unknown > 0 {
         let _ = writeln!(
             out,
-            "affinity unknown for {} of {} tasks: taken as allowed everywhere",
+            "affinity unknown for {} of {}: taken as allowed everywhere",
             grouped(report.affinity_unknown),
-            grouped(report.tasks)
+            counted(report.tasks, "task")
         );
     }
     if report.unknown_us > 0.0 {

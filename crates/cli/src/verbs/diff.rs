@@ -4,7 +4,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use crate::verbs::stats::table::{Table, duration, grouped, shorten};
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, Result, counted};
 use schedlab_experiment::diff::{
     Bound, By, Comparison, Earlier, Effect, Per, Question, Row, Ruling, Run, compare, read,
 };
@@ -181,7 +181,7 @@ fn text(comparison: &Comparison, all: bool) -> String {
     let most = if all { usize::MAX } else { ROWS };
     out += &format!("\n{}", table(&comparison.rows, most));
     if comparison.rows.len() > most {
-        out += &format!("and {} more rows (--all prints them)\n", comparison.rows.len() - most);
+        out += &format!("and {} (--all prints them)\n", counted((comparison.rows.len() - most) as u64, "more row"));
     }
     out += "\n";
     let (sentences, most) = (comparison.sentences(), if all { usize::MAX } else { LINES });

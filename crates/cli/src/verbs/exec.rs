@@ -11,7 +11,7 @@ use crate::placement::Placed;
 use crate::target::Target;
 use crate::ui::Ui;
 use place::Place;
-use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Meta, Nanos, Result, counted, parse_duration};
 use schedlab_capture::{Ending, Progress, Recorded, Recorder};
 use schedlab_experiment::backend::Request;
 use schedlab_experiment::backend::live;
@@ -271,7 +271,11 @@ fn document<'a>(
 fn print(args: &Args, subject: &Subject, run: &Run, ui: &Ui) {
     run.notes.iter().for_each(|note| ui.note(note));
     if let (lost @ 1.., gaps) = (run.recorded.lost, run.recorded.gaps) {
-        ui.note(format!("{} events were lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)));
+        ui.note(format!(
+            "lost: {} at {}, each marked; try --buffer 32M",
+            counted(lost, "event"),
+            counted(gaps, "place")
+        ));
     }
     if run.recorded.ending == Ending::Signal {
         ui.note(format!("a signal ended the run after {:.3} s", run.recorded.duration_ns as f64 / 1e9));

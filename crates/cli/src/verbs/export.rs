@@ -1,11 +1,10 @@
 //! `schedlab export`: writes a trace as CSV, for tools that do not read Arrow streams.
 
-use super::stats::table::grouped;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{
     AffinityRecord, CpuList, Error, Event, GroupRecord, NOWHERE, NameRecord, Nanos, PathText, Payload, Result, Sink,
-    TaskRecord, visible,
+    TaskRecord, counted, visible,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -42,7 +41,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if ui.json {
         ui.print_json(&json!({ "file": PathText(path), "rows": rows }));
     } else {
-        ui.note(format!("{}: {} rows", path.display(), grouped(rows)));
+        ui.note(format!("{}: {}", path.display(), counted(rows, "row")));
     }
     Ok(ExitCode::SUCCESS)
 }

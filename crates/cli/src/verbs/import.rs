@@ -3,7 +3,7 @@
 use super::stats::table::{grouped, kinds_text};
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, PathText, Result};
+use schedlab_base::{Error, PathText, Result, counted};
 use schedlab_trace::{Input, Options, ReadReport, Source, Summary, Writer, foreign_formats, open_input};
 use serde_json::json;
 use std::fs::File;
@@ -101,11 +101,11 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
     }
     let kinds = if report.kinds.is_empty() { String::new() } else { format!(": {}", kinds_text(report)) };
     ui.note(format!(
-        "{}: {} events ({} of other kinds skipped{kinds}), {} bytes, {per_event:.1} an event",
+        "{}: {} ({} of other kinds skipped{kinds}), {}, {per_event:.1} an event",
         args.output.display(),
-        grouped(report.events),
+        counted(report.events, "event"),
         grouped(found.other),
-        grouped(written.bytes),
+        counted(written.bytes, "byte"),
     ));
     if let Some(partial) = &source.meta().partial {
         ui.note(format!("partial: {}", partial.reason()));

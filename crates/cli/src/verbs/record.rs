@@ -4,7 +4,7 @@
 use super::stats::table::grouped;
 use crate::target::{Draft, Target};
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, PathText, Result, Tid};
+use schedlab_base::{Error, Nanos, PathText, Result, Tid, counted};
 use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder, buffer_in_range};
 use schedlab_trace::{Summary, Writer};
 use serde_json::json;
@@ -149,20 +149,20 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
         (0, 0) => "none lost".to_owned(),
         (lost, gaps) => {
             let or = if recorded.promoted_ns.is_some() { "" } else { " or --realtime 99" };
-            format!("{} lost at {gaps} places, each marked; try --buffer 32M{or}", grouped(lost))
+            format!("{} lost at {}, each marked; try --buffer 32M{or}", grouped(lost), counted(gaps, "place"))
         }
     };
     ui.note(format!(
-        "{}: {} events in {:.3} s, {lost}; {} bytes{}",
+        "{}: {} in {:.3} s, {lost}; {}{}",
         path.display(),
-        grouped(recorded.events),
+        counted(recorded.events, "event"),
         recorded.duration_ns as f64 / 1e9,
-        grouped(written.bytes),
+        counted(written.bytes, "byte"),
         per_event.map_or_else(String::new, |n| format!(", {n:.1} an event")),
     ));
     if recorded.restored > 0 {
-        let restored = grouped(recorded.restored);
-        ui.note(format!("this machine hides idle tasks; {restored} switches from them were restored from CPU times"));
+        let switches = counted(recorded.restored, "switch");
+        ui.note(format!("this machine hides idle tasks; restored from CPU times: {switches} from them"));
     }
     if let Some(at) = recorded.promoted_ns {
         let since = |at: Nanos, whom: &str| format!("since {:.3} s it ran before all {whom} tasks", at as f64 / 1e9);

@@ -6,7 +6,7 @@ use crate::kept;
 use crate::placement::Placed;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result};
+use schedlab_base::{Error, Nanos, Result, counted};
 use schedlab_experiment::backend::{self, Backend};
 use schedlab_experiment::{
     Baseline, Compared, Experiment, Outcome, Part, Selection, junit, parts, report, run_keeping, run_parts, text,
@@ -135,7 +135,11 @@ fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Res
     }
     if time > LONG {
         let minutes = time / 60_000_000_000;
-        ui.note(format!("{runs} runs take at least {minutes} minutes; --only and --repeats make them fewer"));
+        ui.note(format!(
+            "{} take at least {}; --only and --repeats make them fewer",
+            counted(runs as u64, "run"),
+            counted(minutes, "minute")
+        ));
     }
     Ok(parts)
 }
@@ -173,7 +177,7 @@ fn keep_looks(outcome: &mut Outcome, folder: &Path, report: Option<&Path>, ui: &
     }
     match needed.len() {
         0 => ui.note("every expectation holds: no trace was kept"),
-        n => ui.note(format!("kept {n} {} in {}", if n == 1 { "trace" } else { "traces" }, folder.display())),
+        n => ui.note(format!("kept {} in {}", counted(n as u64, "trace"), folder.display())),
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{PathText, Result};
+use schedlab_base::{PathText, Result, counted};
 use schedlab_workload::presets::{PRESETS, Preset};
 use schedlab_workload::{Action, Group, Policy, Props, Start, TaskDef, Workload, time};
 use serde_json::{Value, json};
@@ -79,8 +79,7 @@ fn preset_json(preset: &Preset) -> Value {
 
 fn summary(workload: &Workload) -> String {
     let duration = workload.global.duration.map_or("until its tasks end".to_owned(), |ns| format!("for {}", time(ns)));
-    let count = threads(workload);
-    let mut out = format!("{}: {count} task{}, {duration}\n", workload.name, if count == 1 { "" } else { "s" });
+    let mut out = format!("{}: {}, {duration}\n", workload.name, counted(threads(workload), "task"));
     for (path, group) in &workload.groups {
         let _ = writeln!(out, "  group {path}{}", group_words(group));
     }

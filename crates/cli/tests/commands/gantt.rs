@@ -67,7 +67,7 @@ fn tasks_show_what_they_do() {
     let nap = lane(&text, "nap");
     assert!(nap.contains("███") && nap.contains("····"), "{text}");
     let one = ok(folder.path(), &["gantt", "t.arrows", "--by", "task", "--lanes", "1"]);
-    assert!(one.contains("and 1 more tasks"), "{one}");
+    assert!(one.contains("and 1 more task (--lanes)"), "{one}");
     let colours = ok(folder.path(), &["gantt", "t.arrows", "--by", "task", "--color", "always"]);
     assert!(colours.contains("\x1b[38;5;34m█"), "{colours}");
 }

@@ -95,7 +95,7 @@ fn the_target_has_rows_and_the_others_share_one() {
     let folder = folder();
     let text = ok(folder.path(), &["stats", "whole.arrows"]);
     assert!(text.contains("2 CPUs for 100.000 ms"), "the end of the recording is known: {text}");
-    assert!(text.contains("target: process 10 (2 tasks); the other 1 share a row"), "{text}");
+    assert!(text.contains("target: process 10 (2 tasks); 1 other task in one row"), "{text}");
     assert_eq!(row(&text, "server")[..5], ["server", "10", "0", "30.000", "ms"]);
     assert_eq!(row(&text, "others")[..5], ["others", "(1)", "10.000", "ms", "16.7%"]);
     assert!(!text.contains("stranger"), "{text}");

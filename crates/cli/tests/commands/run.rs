@@ -125,7 +125,7 @@ fn a_part_is_run_and_what_ci_reads_is_written() {
     let out = run(&[path, "--only", "n=3", "--kernel", "cfs", "--junit", xml.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{text}");
-    assert!(text.contains("; required at most -1 (linux-6.1, n=3)") && text.contains("\n1 runs;"), "{text}");
+    assert!(text.contains("; required at most -1 (linux-6.1, n=3)") && text.contains("\n1 run;"), "{text}");
     let xml = std::fs::read_to_string(xml).expect("the JUnit file is there");
     assert!(xml.contains("<testcase name=\"T1 (linux-6.1, n=3)\" classname=\"hogs\">"), "{xml}");
     assert!(xml.contains("<failure message=\"measured 0") && xml.contains("required at most -1"), "{xml}");

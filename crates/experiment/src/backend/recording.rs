@@ -2,7 +2,7 @@
 
 use super::from_zero::FromZero;
 use super::{Backend, Outcome, Request};
-use schedlab_base::{Error, Nanos, Result, Sink, Tid};
+use schedlab_base::{Error, Nanos, Result, Sink, Tid, counted};
 use schedlab_capture::Recorded;
 use schedlab_live::{Bursts, Execution};
 use schedlab_trace::Source;
@@ -52,7 +52,7 @@ pub struct Recording {
 impl Recording {
     pub(super) fn new(file: Unnamed, recorded: &Recorded, execution: &Execution, mut notes: Vec<String>) -> Self {
         if recorded.lost > 0 {
-            notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
+            notes.push(format!("lost: {} at {}", counted(recorded.lost, "event"), counted(recorded.gaps, "place")));
         }
         let bursts = execution.tasks.iter().map(|task| (task.tid, task.bursts.clone())).collect();
         Self { file, bursts, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }

@@ -6,7 +6,7 @@ use super::{How, Subject, Test};
 use crate::backend::Backend;
 use crate::outcome::{Judged, judged, run_experiments};
 use crate::verdict::Verdict;
-use schedlab_base::{Error, ErrorKind, Result};
+use schedlab_base::{Error, ErrorKind, Result, counted};
 use schedlab_capture::busy::named;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -195,9 +195,9 @@ fn quiet(noisy: Judged, noise: &[Noise], most: f64, backend: &dyn Backend) -> Re
         return Ok(Quiet { judged: noisy, remark: None, decides: true });
     };
     let said = format!(
-        "foreign tasks took more than {:.1}% of the CPU time in {loud} of {} runs, up to {:.1}%: {}",
+        "foreign tasks took more than {:.1}% of the CPU time in {loud} of {}, up to {:.1}%: {}",
         most * 100.0,
-        seeds.len(),
+        counted(seeds.len() as u64, "run"),
         worst.share * 100.0,
         named(&worst.tasks)
     );

@@ -2,7 +2,7 @@
 
 use super::run::{By, Earlier, Run};
 use crate::roles::role;
-use schedlab_base::Tid;
+use schedlab_base::{Tid, listed};
 use schedlab_measure::TaskStats;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,9 +82,6 @@ pub(super) struct Aligned {
     pub only_b: Vec<String>,
 }
 
-/// How many names a remark lists.
-const MOST_NAMES: usize = 8;
-
 /// Aligns the rows of all runs. A name that not every run has is not aligned; one whose number of tasks differs is
 /// compared as a whole.
 pub(super) fn align(a: &[Run], b: &[Run], by: By) -> Aligned {
@@ -126,15 +123,6 @@ pub(super) fn align(a: &[Run], b: &[Run], by: By) -> Aligned {
     }
     let only = |own: &BTreeSet<String>, other: &BTreeSet<String>| own.difference(other).cloned().collect();
     Aligned { rows, remarks, only_a: only(&of_a, &of_b), only_b: only(&of_b, &of_a) }
-}
-
-/// The first names, and how many more there are.
-pub(super) fn listed(names: &[String]) -> String {
-    let mut text = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST_NAMES {
-        text += &format!(" and {} more", names.len() - MOST_NAMES);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Bounds for CI: how much a figure may grow.
 
 use super::{DURATION, Row};
-use schedlab_base::{Error, Result, nearest, parse_duration};
+use schedlab_base::{Error, Result, counted, listed, nearest, parse_duration};
 use schedlab_measure::compared::{FIGURES, Figure, Unit};
 use serde::Serialize;
 use std::fmt::Write;
@@ -126,9 +126,9 @@ impl Bound {
         let reasons: Vec<String> =
             rulings.into_iter().filter(|(ruling, _)| *ruling == worst).map(|(_, reason)| reason).collect();
         let reason = if worst == Ruling::Held && reasons.len() > 1 {
-            format!("{} rows", reasons.len())
+            counted(reasons.len() as u64, "row")
         } else {
-            super::align::listed(&reasons)
+            listed(&reasons)
         };
         judged(worst, reason)
     }

@@ -1,8 +1,8 @@
 //! What partial recordings leave unknown of a comparison.
 
-use super::align::{Key, listed};
+use super::align::Key;
 use super::{Question, Run};
-use schedlab_base::Partial;
+use schedlab_base::{Partial, listed};
 use schedlab_measure::compared::FIGURES;
 use schedlab_measure::partial;
 

@@ -2,6 +2,7 @@
 
 use super::{Fidelity, Place, Row, Standing};
 use crate::text::lines;
+use schedlab_base::counted;
 use schedlab_chart::number;
 use std::fmt::Write;
 
@@ -37,14 +38,14 @@ fn head(fidelity: &Fidelity, place: &Place) -> String {
     let costs = place.costs.iter().map(|(name, value)| format!("{name}={value}"));
     let set: Vec<String> = set.chain(costs).collect();
     let settings = if set.is_empty() { String::new() } else { format!(" ({})", set.join(" ")) };
-    let cpus = if place.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", place.cpus) };
+    let cpus = counted(place.cpus as u64, "CPU");
     format!(
-        "{} ({}) on {}, {cpus}; simulated: {}{settings}; {} runs of {} s each",
+        "{} ({}) on {}, {cpus}; simulated: {}{settings}; {} of {} s each",
         place.kernel,
         place.on,
         place.machine,
         place.profile,
-        fidelity.repeats,
+        counted(fidelity.repeats, "run"),
         number(fidelity.duration_s)
     )
 }

@@ -1,6 +1,6 @@
 //! What a model cannot know of the load that was recorded.
 
-use schedlab_base::Meta;
+use schedlab_base::{Meta, counted};
 use schedlab_measure::Report;
 use schedlab_workload::from_trace;
 use serde::Serialize;
@@ -40,8 +40,8 @@ pub fn doubts(meta: &Meta, report: &Report, model: &from_trace::Report) -> Doubt
         doubts.causes.push("the trace does not contain policies, slices and sessions (autogroup)".to_owned());
     } else if model.described < model.tasks {
         let rest = model.tasks - model.described;
-        let tasks = if rest == 1 { "task is" } else { "tasks are" };
-        doubts.causes.push(format!("{rest} {tasks} modelled without a policy, which the trace does not contain"));
+        let (tasks, are) = (counted(rest as u64, "task"), if rest == 1 { "is" } else { "are" });
+        doubts.causes.push(format!("{tasks} {are} modelled without a policy, which the trace does not contain"));
     }
     doubts
 }
@@ -75,14 +75,13 @@ fn unseen(doubts: &mut Doubts, report: &Report) {
         _ => {}
     };
     let part = total.unknown_us / time;
-    let what = format!("events were lost at {} places: {:.1}% of the CPU time is unknown", total.losses, part * 100.0);
+    let places = counted(total.losses, "place");
+    let what = format!("events were lost at {places}: {:.1}% of the CPU time is unknown", part * 100.0);
     say(total.losses > 0, part, what);
     let part = total.contradicted_us / time;
-    let what = format!(
-        "{} events contradict others: {:.1}% of the CPU time is assigned by guess",
-        total.contradictions,
-        part * 100.0
-    );
+    let events = counted(total.contradictions, "event");
+    let contradict = if total.contradictions == 1 { "contradicts" } else { "contradict" };
+    let what = format!("{events} {contradict} others: {:.1}% of the CPU time is assigned by guess", part * 100.0);
     say(total.contradictions > 0, part, what);
 }
 

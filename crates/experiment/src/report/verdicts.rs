@@ -7,6 +7,7 @@ use crate::file::Kind;
 use crate::outcome::{Judged, Outcome, Row};
 use crate::text;
 use crate::verdict::Verdict;
+use schedlab_base::counted;
 use schedlab_chart::{escape, number};
 use std::fmt::Write;
 
@@ -16,7 +17,12 @@ pub fn summary(outcome: &Outcome) -> String {
     let count = |v: Verdict| rows().filter(|r| r.verdict == v).count();
     let runs = outcome.runs_made();
     let judged = rows().count() - count(Verdict::Calibration);
-    let mut text = format!("{runs} runs; {} of {judged} expectations hold", count(Verdict::Pass));
+    let mut text = format!(
+        "{}; {} of {} hold",
+        counted(runs as u64, "run"),
+        count(Verdict::Pass),
+        counted(judged as u64, "expectation")
+    );
     for (verdict, one, several) in [
         (Verdict::Fail, "fails", "fail"),
         (Verdict::Undecided, "is undecided", "are undecided"),

@@ -3,6 +3,7 @@
 use super::looks::look;
 use super::page::{Page, Reproduce};
 use crate::whatif::{Answer, Outcome, Place, Predicted, Variant};
+use schedlab_base::counted;
 use schedlab_chart::{Bar, bars, escape, number};
 use schedlab_measure::compared::{FIGURES, Figure, Unit};
 use std::fmt::Write;
@@ -16,7 +17,7 @@ const DURATION: Figure = Figure { key: "duration_us", name: "duration", unit: Un
 /// The report of `schedlab whatif`; `load` is the name of the trace or of the model.
 #[must_use]
 pub fn whatif(load: &str, answer: &Answer, reproduce: &Reproduce) -> String {
-    let lead = format!("As recorded: {}. {} simulations of each.", place(&answer.baseline), answer.seeds);
+    let lead = format!("As recorded: {}. {} of each.", place(&answer.baseline), counted(answer.seeds, "simulation"));
     let mut page = Page::new(&format!("What if: {load}"), &lead);
     trust(&mut page, answer);
     for (number, variant) in answer.variants.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The rows of an answer, and which tasks of a recording and of a simulation belong to each.
 
 use crate::roles::role;
-use schedlab_base::Tid;
+use schedlab_base::{Tid, counted};
 use schedlab_measure::TaskStats;
 use schedlab_measure::validation::recorded_tid;
 use schedlab_workload::Workload;
@@ -140,7 +140,7 @@ impl Roster {
     fn add_team(&mut self, kind: Kind, name: &str, ids: &[&Id]) {
         let label = match kind {
             Kind::Group => format!("group {name}"),
-            _ => format!("{name} ({} tasks)", ids.len()),
+            _ => format!("{name} ({})", counted(ids.len() as u64, "task")),
         };
         self.rows.push(Row { kind, name: name.to_owned(), tid: None, tasks: ids.len(), label });
         self.put(self.rows.len() - 1, ids.iter().copied());

@@ -3,6 +3,7 @@
 use super::judge::{Outcome, Verdict};
 use super::{Kind, Predicted};
 use crate::prediction::amount;
+use schedlab_base::counted;
 use schedlab_measure::compared::{FIGURES, Unit};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -49,13 +50,16 @@ pub(super) fn of(duration: Option<&Outcome>, rows: &[Predicted]) -> Vec<Sentence
         lines.extend(text.map(|text| Sentence { text, row: Some(*at) }));
     }
     if changed.len() > MOST {
-        lines.push(of_none(format!("and {} more rows that change", changed.len() - MOST)));
+        lines.push(of_none(format!(
+            "and {} more that {}",
+            counted((changed.len() - MOST) as u64, "row"),
+            if changed.len() - MOST == 1 { "changes" } else { "change" }
+        )));
     }
     let tasks = others().filter(|(_, row)| row.size() == 0.0 && row.row.kind == Kind::Task).count();
     match tasks {
         0 => {}
-        1 => lines.push(of_none("1 task: no change that the model could tell".to_owned())),
-        n => lines.push(of_none(format!("{n} tasks: no change that the model could tell"))),
+        n => lines.push(of_none(format!("{}: no change that the model could tell", counted(n as u64, "task")))),
     }
     lines
 }

@@ -77,7 +77,10 @@ impl Coarseness {
         };
         let mut text = format!("to keep the model small, neighbouring cycles {loosely} were replaced by their mean");
         if self.cut > 0 {
-            text += &format!("; {} tasks sleep on their own instead of waiting for their wakers", self.cut);
+            text += &match self.cut {
+                1 => "; 1 task sleeps on its own instead of waiting for its waker".to_owned(),
+                n => format!("; {n} tasks sleep on their own instead of waiting for their wakers"),
+            };
         }
         Some(text)
     }

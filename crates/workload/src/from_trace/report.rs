@@ -8,7 +8,7 @@ use super::services::Services;
 use super::teams::Jobs;
 use super::write::End;
 use crate::{Action, Phase};
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, counted};
 use serde::Serialize;
 
 /// How a model came about.
@@ -89,7 +89,8 @@ impl Report {
     /// Remarks on the changes of a task that were too many.
     pub(super) fn unsaid(&mut self, task: &Task, key: &str) {
         if task.unsaid > 0 {
-            self.remarks.push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
+            self.remarks
+                .push(format!("{key} changed how it is scheduled {} more than modelled", counted(task.unsaid, "time")));
         }
     }
 
@@ -134,10 +135,12 @@ impl Report {
         let sizes = || rooms.found().iter().map(|found| found.size);
         if let (Some(least), Some(most)) = (sizes().min(), sizes().max()) {
             let (who, senders) = (named(&receivers, keys), rooms.senders());
+            let get = if receivers.len() == 1 { "gets" } else { "get" };
             let room = if least == most { most.to_string() } else { format!("{least} to {most}") };
             self.remarks.push(format!(
-                "{who} get messages of {senders} tasks through queues with room for {room}: in the model, a sender \
-                 waits where there is none"
+                "{who} {get} messages of {} through queues with room for {room}: in the model, a sender waits where \
+                 there is none",
+                counted(senders as u64, "task")
             ));
         }
         self.receivers = receivers.len();

@@ -242,7 +242,7 @@ fn after_lost_events_nobody_waits_for_a_post() {
     assert_eq!(told(&model.workload, "a-1"), ["1 x run 10, sleep 890, run 100"]);
     // Nobody saw when 3 came onto the CPU: its time is not known, and so not modelled.
     assert_eq!(model.workload.tasks.len(), 2);
-    assert!(model.report.remarks[0].contains("lost in 1 places"), "{:?}", model.report.remarks);
+    assert!(model.report.remarks[0].contains("lost in 1 place:"), "{:?}", model.report.remarks);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_switch_that_was_not_seen_is_put_as_early_as_can_be() {
     let model = s.model(&Options::default()).unwrap();
     assert_eq!(told(&model.workload, "task-2"), ["1 x wait, run 100"]);
     assert_eq!(told(&model.workload, "task-1"), ["1 x run 100, post wake-task-2, sleep 100, run 100"]);
-    assert!(model.report.remarks[0].starts_with("1 switches contradict"), "{:?}", model.report.remarks);
+    assert!(model.report.remarks[0].starts_with("1 switch contradicts"), "{:?}", model.report.remarks);
 }
 
 #[test]

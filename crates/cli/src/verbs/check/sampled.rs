@@ -1,7 +1,7 @@
 //! The checker that looks now and then, applied to a trace and compared with the exact check.
 
 use crate::verbs::stats::table::{Table, duration, grouped, shorten};
-use schedlab_base::{CpuList, Error, Nanos, Result};
+use schedlab_base::{CpuList, Error, Nanos, Result, counted};
 use schedlab_measure::{CheckReport, Finding, SampledReport, Timing, Verdict, Violation};
 use serde::Serialize;
 
@@ -80,11 +80,10 @@ impl<'a> Compared<'a> {
                 out.push_str(&format!("... and {} more (--all shows them)\n", grouped(more as u64)));
             }
         }
-        let plural = if *exact == 1 { "violation" } else { "violations" };
         out + &format!(
-            "\nfound: {} of {} {plural} that the exact check finds to be longer than {}\n\n",
+            "\nfound: {} of {} that the exact check finds to be longer than {}\n\n",
             grouped(*exact_found),
-            grouped(*exact),
+            counted(*exact, "violation"),
             duration(report.watch_us)
         )
     }

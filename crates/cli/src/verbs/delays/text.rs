@@ -100,7 +100,7 @@ fn meanwhile(wait: &Wait) -> String {
     let rest: f64 = wait.culprits.iter().skip(NAMED).map(|culprit| culprit.run_us).sum::<f64>() + wait.other_us;
     if rest > 0.0 {
         let more = wait.culprits.len().saturating_sub(NAMED);
-        parts.push(part(format!("{more} other tasks"), rest));
+        parts.push(part(counted(more as u64, "other task"), rest));
     }
     if wait.idle_us > 0.0 {
         parts.push(part("idle".to_owned(), wait.idle_us));

@@ -1,6 +1,6 @@
 //! What the tasks of a run report about themselves, as text.
 
-use super::super::stats::table::grouped;
+use super::super::stats::table::{counted, grouped};
 use schedlab_live::{Bursts, Computed, Execution, Reported};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,11 +14,10 @@ fn computed(execution: &Execution) -> String {
     let mut text = String::new();
     for ((work, unit), of) in kinds {
         let rates = || of.iter().map(|computed| computed.rate);
-        let count = of.len();
         let _ = write!(
             text,
-            "\n{work}, {count} {}: {} {unit} in all, {} to {} each; ",
-            if count == 1 { "task" } else { "tasks" },
+            "\n{work}, {}: {} {unit} in all, {} to {} each; ",
+            counted(of.len() as u64, "task"),
             grouped(rates().sum::<f64>() as u64),
             grouped(rates().fold(f64::INFINITY, f64::min) as u64),
             grouped(rates().fold(0.0, f64::max) as u64),
@@ -27,7 +26,9 @@ fn computed(execution: &Execution) -> String {
         let worst = of.iter().filter_map(|computed| computed.error).fold(0.0, f64::max);
         let _ = match (checked, of.iter().any(|computed| computed.passed == Some(false))) {
             (0, _) => writeln!(text, "no result was checked, because none was complete: run it for longer"),
-            (_, false) => writeln!(text, "{} results checked, with an error of at most {worst:.2e}", grouped(checked)),
+            (_, false) => {
+                writeln!(text, "{} checked, with an error of at most {worst:.2e}", counted(checked, "result"))
+            }
             (_, true) => writeln!(text, "{} results checked, and SOME ARE WRONG", grouped(checked)),
         };
     }

@@ -1,6 +1,6 @@
 //! The picture of lanes: one line a lane, under a ruler of time.
 
-use schedlab_base::{CpuId, Nanos, Tid, is_hidden};
+use schedlab_base::{CpuId, Nanos, Tid, counted, is_hidden};
 use schedlab_measure::Slot;
 use schedlab_measure::lanes::{CpuCell, CpuCells, Sum, TaskCell, TaskCells, Window};
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ impl Picture {
             }
         }
         if more > 0 {
-            let _ = writeln!(out, "and {more} more CPUs (--lanes)");
+            let _ = writeln!(out, "and {} (--lanes)", counted(more as u64, "more CPU"));
         }
         out.push('\n');
         let unlettered = |cell: &CpuCell| !cell.lost && cell.busy >= 0.5 && !letters.contains_key(&cell.tid);
@@ -164,7 +164,7 @@ impl Picture {
             let _ = writeln!(out, "{:<names$}│{row}│ {run:>4}  {wait:>4}", task.text());
         }
         if more > 0 {
-            let _ = writeln!(out, "and {more} more tasks (--lanes)");
+            let _ = writeln!(out, "and {} (--lanes)", counted(more as u64, "more task"));
         }
         out += "\n█ running (lower: for a part of the column)   ▒ waiting for a CPU   ↑ woken\n";
         out += "· sleeping   ~ blocked (uninterruptible)   blank: not there\n";
@@ -278,11 +278,12 @@ impl Picture {
                 let _ = writeln!(out, "{OTHER} where a task that is not selected ran longest");
             }
             (n, false) => {
-                let _ = writeln!(out, "and {n} more tasks");
+                let _ = writeln!(out, "and {}", counted(n as u64, "more task"));
             }
             (n, true) => {
+                let more = counted(n as u64, "more task");
                 let others = if self.selected { "one of them, or a task that is not selected," } else { "one of them" };
-                let _ = writeln!(out, "and {n} more tasks ({OTHER} where {others} ran longest)");
+                let _ = writeln!(out, "and {more} ({OTHER} where {others} ran longest)");
             }
         }
         out

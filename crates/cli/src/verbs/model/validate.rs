@@ -5,7 +5,7 @@ use crate::jobs::cores;
 use crate::setup;
 use crate::ui::Ui;
 use crate::verbs::stats::table::{Table, duration, grouped, shorten};
-use schedlab_base::Result;
+use schedlab_base::{Result, counted};
 use schedlab_experiment::prediction::{Series, Validated, doubts, simulate_all};
 use schedlab_measure::compared::Compared;
 use schedlab_measure::validation::{Simulated, Validation};
@@ -83,11 +83,8 @@ pub fn text(validated: &Validated) -> String {
         let seeds = format!("{} to {}", show(of(&simulated.least)), show(of(&simulated.most)));
         table.row([name.to_owned(), recorded, show(is), error, seeds]);
     }
-    let mut out = format!(
-        "\nas recorded: {kernel} on {machine}, {seeds} seed{}\n\n{}",
-        if *seeds == 1 { "" } else { "s" },
-        table.render()
-    );
+    let mut out =
+        format!("\nas recorded: {kernel} on {machine}, {}\n\n{}", counted(*seeds as u64, "seed"), table.render());
     if !tasks.is_empty() {
         let mut table = Table::new(1, ["task", "tid", "CPU time", "wait recorded", "simulated", "error", "seeds"]);
         for task in tasks.iter().take(ROWS) {
@@ -101,8 +98,8 @@ pub fn text(validated: &Validated) -> String {
         }
         out += &format!("\n{}", table.render());
         if tasks.len() > ROWS {
-            let more = tasks.len() - ROWS;
-            out += &format!("and {more} more tasks that used over 1% of a CPU or waited for over 1% of all waiting\n");
+            let more = counted((tasks.len() - ROWS) as u64, "more task");
+            out += &format!("and {more} that used over 1% of a CPU or waited for over 1% of all waiting\n");
         }
     }
     out += &format!("\n{}", trust_text(validated));

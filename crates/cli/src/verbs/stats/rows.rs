@@ -1,7 +1,7 @@
 //! The tasks that a table lists: those that the recording was made for, or all.
 
 use super::table::{grouped, shorten};
-use schedlab_base::Meta;
+use schedlab_base::{Meta, counted};
 use schedlab_measure::{Report, TaskCpuStats, TaskStats, TeamStats};
 
 /// Which tasks have a row of their own.
@@ -44,12 +44,13 @@ impl<'a> Rows<'a> {
 pub fn target(meta: &Meta, report: &Report, rows: Rows) -> String {
     let (Some(target), Some(sums)) = (&meta.target, &report.target) else { return String::new() };
     let of = shorten_command(&target.to_string());
-    let count = |n: u64| format!("{} task{}", grouped(n), if n == 1 { "" } else { "s" });
+    let count = |n: u64| counted(n, "task");
     match (sums.tasks, rows.others) {
         (0, _) if meta.partial.is_some() => format!("target: {of}, which neither ran nor waited\n"),
         (0, _) => format!("target: {of}, which neither ran nor waited; these are the other tasks\n"),
         (n, Some(others)) => {
-            format!("target: {of} ({}); the other {} share a row (--all lists them)\n", count(n), grouped(others.tasks))
+            let others = counted(others.tasks, "other task");
+            format!("target: {of} ({}); {others} in one row (--all lists them)\n", count(n))
         }
         (n, None) if meta.partial.is_some() => format!("target: {of} ({})\n", count(n)),
         (n, None) => format!("target: {of} ({}), first in the table\n", count(n)),

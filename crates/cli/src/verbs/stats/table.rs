@@ -1,33 +1,13 @@
 //! Tables and readable numbers.
 
-pub use schedlab_base::duration_text as duration;
 use schedlab_base::is_hidden;
+pub use schedlab_base::{counted, duration_text as duration, grouped};
 use schedlab_trace::ReadReport;
 use std::cmp::Reverse;
 
 /// A part of the whole.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
-}
-
-/// A number of things: `1 task`, `2 tasks`, `2 watches`.
-pub fn counted(count: u64, thing: &str) -> String {
-    let several = if thing.ends_with("ch") { "es" } else { "s" };
-    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { several })
-}
-
-/// A number with its thousands set apart.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let lead = digits.len() % 3;
-    let mut out = digits[..lead].to_owned();
-    for at in (lead..digits.len()).step_by(3) {
-        if !out.is_empty() {
-            out.push(',');
-        }
-        out.push_str(&digits[at..at + 3]);
-    }
-    out
 }
 
 /// The events that were passed over, by name with their numbers, the most frequent first.

@@ -316,15 +316,15 @@ fn foot(by: By, report: &Report) -> String {
         );
     }
     let (what, fairness): (_, &Fairness) = match by {
-        By::Task | By::TaskCpu | By::Process | By::Name => ("tasks", &total.fairness),
-        By::Cpu => ("CPUs", &total.fairness_cpus),
-        By::Node => ("nodes", &total.fairness_nodes),
-        By::Group => ("groups", &total.fairness_groups),
+        By::Task | By::TaskCpu | By::Process | By::Name => ("task", &total.fairness),
+        By::Cpu => ("CPU", &total.fairness_cpus),
+        By::Node => ("node", &total.fairness_nodes),
+        By::Group => ("group", &total.fairness_groups),
     };
     let _ = writeln!(
         out,
-        "run time among {} {what}: Jain's index {:.4}, variance of the shares {:.3e}",
-        grouped(fairness.parties),
+        "run time among {}: Jain's index {:.4}, variance of the shares {:.3e}",
+        counted(fairness.parties, what),
         fairness.jain,
         fairness.share_variance
     );
@@ -350,9 +350,9 @@ fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> Strin
     if total.losses > 0 {
         let _ = writeln!(
             out,
-            "LOST: the recorder lost {} events or more, in {} places",
-            grouped(total.lost_events),
-            grouped(total.losses)
+            "LOST: the recorder lost {} or more, in {}",
+            counted(total.lost_events, "event"),
+            counted(total.losses, "place")
         );
     }
     if total.unknown_us > 0.0 && covers.is_none() {
@@ -367,7 +367,7 @@ fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> Strin
     }
     if read.skipped > 0 {
         let kinds = if read.kinds.is_empty() { String::new() } else { format!(": {}", kinds_text(read)) };
-        let _ = writeln!(out, "skipped: {} records of kinds that are not read{kinds}", grouped(read.skipped));
+        let _ = writeln!(out, "skipped: {} of kinds that are not read{kinds}", counted(read.skipped, "record"));
     }
     // Only times depend on them, and a recording from inside has none.
     if total.contradictions > 0 && covers != Some(Coverage::Inside) {

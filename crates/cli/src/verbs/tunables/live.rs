@@ -4,7 +4,7 @@ use super::super::stats::table::Table;
 use super::Args;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, ErrorKind, PathText, Result, Tid};
+use schedlab_base::{Error, ErrorKind, PathText, Result, Tid, counted};
 use schedlab_experiment::catalogue;
 use schedlab_knobs::{
     Applied, Group, Here, Left, Owner, Plan, Profile, Restored, Root, Settings, Shown, Spec, State, apply, knobs,
@@ -135,7 +135,7 @@ fn journal(machine: &Machine) -> Value {
 
 /// What an earlier call left changed: how many values, for which process, and a sentence. `None` if nothing is changed.
 fn remark(state: &State, here: &Here) -> Option<(usize, Option<Owner>, String)> {
-    let count = |n: usize| if n == 1 { "1 tunable".to_owned() } else { format!("{n} tunables") };
+    let count = |n: usize| counted(n as u64, "tunable");
     Some(match state.look(here, None) {
         Ok(Left::Nothing) => return None,
         Ok(Left::OtherBoot(n)) => {

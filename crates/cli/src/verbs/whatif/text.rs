@@ -2,6 +2,7 @@
 
 use crate::verbs::model::validate::trust_text;
 use crate::verbs::stats::table::{Table, duration, grouped, shorten};
+use schedlab_base::counted;
 use schedlab_experiment::whatif::{Answer, Outcome, Place, Predicted, Variant};
 use schedlab_measure::compared::{FIGURES, Figure, Unit};
 use std::path::Path;
@@ -14,7 +15,7 @@ const SHOWN: [&str; 3] = ["wait_us", "latency_p50_us", "latency_p99_us"];
 
 /// The whole answer. With `all`, every row.
 pub fn text(load: &Path, answer: &Answer, all: bool) -> String {
-    let seeds = if answer.seeds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", answer.seeds) };
+    let seeds = counted(answer.seeds, "simulation");
     let mut out = format!("{} as recorded: {}; {seeds} of each\n", load.display(), place(&answer.baseline));
     match (&answer.validation, &answer.stored_errors) {
         (Some(validated), _) => out += &trust_text(validated),
@@ -55,7 +56,7 @@ fn text_of(variant: &Variant, all: bool) -> String {
         }
         out += &format!("\n{}", table.render());
         if others.len() > most {
-            out += &format!("and {} more rows (--all prints them)\n", others.len() - most);
+            out += &format!("and {} (--all prints them)\n", counted((others.len() - most) as u64, "more row"));
         }
     }
     out += "\n";

@@ -3,7 +3,7 @@
 use super::{kernel, plan, record};
 use crate::backend::recording::{Real, Recording, Unnamed};
 use crate::backend::{Backend, Outcome, Request};
-use schedlab_base::{Error, Meta, Nanos, Result, Sink};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, counted};
 use schedlab_capture::{Ending, stolen};
 use schedlab_machine::Machine;
 use schedlab_trace::Writer;
@@ -44,7 +44,7 @@ impl Backend for Live {
     fn lacks(&self, machine: &Machine) -> Option<String> {
         let (theirs, ours) = (machine.cpus.len(), self.host.cpus.len());
         let nodes = |machine: &Machine| machine.distances.len().max(1);
-        let several = |n: usize, thing: &str| format!("{n} {thing}{}", if n == 1 { "" } else { "s" });
+        let several = |n: usize, thing: &str| counted(n as u64, thing);
         let differ = |machine: &Machine| machine.cpus.iter().any(|cpu| cpu.place.capacity != 1024);
         if theirs > ours {
             Some(format!("its machine has {}, and this one has {ours}", several(theirs, "CPU")))

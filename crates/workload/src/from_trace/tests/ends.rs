@@ -53,7 +53,7 @@ fn a_switch_that_was_not_seen_does_not_end_long_work() {
     s.switch(970_000, 0, 77, Sleeping, 1);
     let Model { workload, report } = modelled(&s, None);
     assert_eq!((report.going_on, workload.global.duration), (1, Some(1_000_000 * US)));
-    assert!(report.remarks[0].starts_with("1 switches contradict"), "{:?}", report.remarks);
+    assert!(report.remarks[0].starts_with("1 switch contradicts"), "{:?}", report.remarks);
 }
 
 /// Some recorders do not see some tasks leave their CPUs: such a one may have slept again at once.
