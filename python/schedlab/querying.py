@@ -51,6 +51,9 @@ Times in the statistics are us, those in events and intervals ns. docs/query.md 
 # All digits that a number has, since times are large.
 _DIGITS = "{:.15g}".format
 
+# The types that DuckDB gives sums of integers.
+_WIDE = {"HUGEINT", "UHUGEINT"}
+
 # A table of this many rows is printed whole; of a longer one, the first.
 _MOST_ROWS = 100
 
@@ -93,7 +96,7 @@ def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
     try:
         if not connection.extract_statements(sql):
             raise InputError('the query is empty; write one, such as "select * from tasks"')
-        return connection.execute(sql).df()
+        return _frame(connection, sql)
     except duckdb.CatalogException as error:
         raise InputError(f"the query: {error}\n\nThe tables of a trace are {', '.join(TABLES)}.") from error
     except duckdb.Error as error:
@@ -103,14 +106,36 @@ def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
         raise KeyboardInterrupt from error
 
 
+def _frame(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
+    """Return what a query finds. Sums of integers, of which DuckDB makes floats for pandas, are integers."""
+    answer = connection.sql(sql)
+    wide = [at for at, kind in enumerate(answer.types) if str(kind) in _WIDE]
+    if not wide:
+        plain: pd.DataFrame = answer.df()
+        return plain
+    table = answer.to_arrow_table()
+    frame: pd.DataFrame = connection.from_arrow(table).df()
+    for at in wide:
+        frame.isetitem(at, _integers([own if own is None else int(own) for own in table[at].to_pylist()]).array)
+    return frame
+
+
+def _integers(values: list[int | None]) -> "pd.Series[Any]":
+    """Return integers as pandas has them: nullable where one is missing, and of any length where one is too large."""
+    if any(own is not None and abs(own) >= 1 << 63 for own in values):
+        return pd.Series(values, dtype="object")
+    return pd.Series(values, dtype="Int64" if None in values else "int64")
+
+
 def _parser() -> program.Parser:
     parser = program.Parser("query", "Ask a trace in SQL.", _EPILOG)
     parser.add_argument("trace", metavar="TRACE", help="a trace, or another recording that schedlab reads")
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write .csv, .json or .parquet instead")
     parser.add_argument("--force", action="store_true", help="replace that file if it exists")
-    parser.add_argument("--json", action="store_true", help="print one JSON document: columns and rows")
-    parser.add_argument("--csv", action="store_true", help="print CSV")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON document: columns and rows")
+    form.add_argument("--csv", action="store_true", help="print CSV")
     return parser
 
 

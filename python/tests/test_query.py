@@ -59,6 +59,8 @@ def test_output_is_text_json_csv_or_a_file(trace: Path, tmp_path: Path, capsys: 
     assert [row[1] for row in document["rows"]] == [1, 1]
     assert querying.main([str(trace), sql, "--csv"]) == 0
     assert capsys.readouterr().out.startswith("name,cpus\n")
+    assert querying.main([str(trace), sql, "--csv", "--json"]) == 2
+    assert "--json: not allowed with argument --csv" in capsys.readouterr().err
     output = tmp_path / "two.parquet"
     assert querying.main([str(trace), sql, "-o", str(output)]) == 0
     assert len(pd.read_parquet(output)) == 2
@@ -121,3 +123,14 @@ def test_every_kind_of_value_is_json(trace: Path, capsys: pytest.CaptureFixture[
     assert querying.main([str(trace), f"select {', '.join(values)}", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["rows"]
     assert row == list(values.values())
+
+
+def test_sums_of_integers_are_integers(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = """select state, sum(tid) as tids, sum(wait_ns) as waits, sum(end_ns)::hugeint * 10000000000 as long
+        from intervals group by state order by state"""
+    found = schedlab.query(trace, sql)
+    intervals = schedlab.read(trace).intervals
+    assert found["tids"].to_list() == intervals.groupby("state", observed=True)["tid"].sum().sort_index().to_list()
+    assert [str(kind) for kind in found.dtypes[1:]] == ["int64", "Int64", "object"]
+    assert querying.main([str(trace), "select sum(tid) from tasks", "--csv"]) == 0
+    assert "." not in capsys.readouterr().out
