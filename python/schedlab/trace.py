@@ -177,7 +177,7 @@ class Trace:
     def __repr__(self) -> str:
         try:
             meta = self.meta
-        except (OSError, pa.ArrowException, KeyError, ValueError):
+        except (_native.SchedlabError, OSError, pa.ArrowException, KeyError, ValueError):
             return f"<schedlab.Trace {self.path}, which cannot be read>"
         cpus = counted(len(meta["cpus"]), "CPU")
         return f"<schedlab.Trace of {meta['kernel']} by {meta['source']}, {cpus}, {self.path}>"
@@ -190,9 +190,14 @@ class Trace:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """The metadata: what made the trace, its kernel, machine and clock."""
-        with self.path.open("rb") as file, pa.ipc.open_stream(file) as reader:
-            metadata = reader.schema.metadata or {}
-        document: dict[str, Any] = json.loads(metadata[_META_KEY])
+        try:
+            with self.path.open("rb") as file, pa.ipc.open_stream(file) as reader:
+                metadata = reader.schema.metadata or {}
+            document: dict[str, Any] = json.loads(metadata[_META_KEY])
+        except (OSError, pa.ArrowException, KeyError, ValueError):
+            # What is wrong is said as elsewhere.
+            _native.cut(str(self.path))
+            raise
         return document
 
     @cached_property

@@ -1,6 +1,7 @@
 """Traces as tables, frames and statistics."""
 
 from datetime import timedelta
+from operator import attrgetter, methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -135,8 +136,13 @@ def test_files_that_are_not_traces_are_refused(content: bytes, tmp_path: Path) -
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(schedlab.InputError, match="nowhere"):
+    with pytest.raises(schedlab.InputError, match="nowhere") as read:
         schedlab.read("nowhere.arrows")
+    for ask in (attrgetter("meta"), attrgetter("events"), attrgetter("intervals"), methodcaller("stats")):
+        with pytest.raises(schedlab.InputError) as asked:
+            ask(schedlab.Trace("nowhere.arrows"))
+        assert str(asked.value) == str(read.value)
+    assert repr(schedlab.Trace("nowhere.arrows")) == "<schedlab.Trace nowhere.arrows, which cannot be read>"
 
 
 def test_statistics_of_a_part(hogs: schedlab.Trace) -> None:
