@@ -53,5 +53,10 @@ def measure(
 ) -> tuple[list[float | str], list[str]]: ...
 def check_expressions(expressions: list[str]) -> None: ...
 def check_run(
-    kernel: str | None, machine: str | None, workload: str, duration: str | None, settings: list[tuple[str, str]]
+    kernel: str | None,
+    machine: str | None,
+    workload: str,
+    duration: str | None,
+    settings: list[tuple[str, str]],
+    expressions: list[str],
 ) -> None: ...

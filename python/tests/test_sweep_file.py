@@ -129,6 +129,15 @@ def refused(tmp_path: Path, text: str) -> str:
             'did you mean "wait_s"?',
         ),
         (
+            GOOD + "[measures]\nrun = \"sum(run_s['cat'])\"\n",
+            "s.toml:5: measures.run: \"sum(run_s['cat'])\": no task is named 'cat'; "
+            "the tasks are 'li-0', 'li-1', 'li-2'",
+        ),
+        (
+            GOOD + '[measures]\nwait = "wait_s"\n',
+            's.toml:5: measures.wait: "wait_s": a list of 3 numbers where one belongs; take mean(...) or the like',
+        ),
+        (
             GOOD + '[measures]\nerror = "idle_s"\n',
             's.toml:5: measures.error: "error" is a column of every sweep; give the measure another name',
         ),

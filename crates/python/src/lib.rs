@@ -208,7 +208,8 @@ mod native {
         Expressions::parse(&expressions).map(drop).map_err(raised)
     }
 
-    /// Checks what can be known of a simulation without doing it: the kernel, the machine, the workload, the tunables.
+    /// Checks what can be known of a simulation without doing it: the kernel, the machine, the workload, the tunables,
+    /// and the expressions by which it is to be measured.
     #[pyfunction]
     fn check_run(
         py: Python<'_>,
@@ -217,6 +218,7 @@ mod native {
         workload: &str,
         duration: Option<&str>,
         settings: Vec<(String, String)>,
+        expressions: Vec<String>,
     ) -> PyResult<()> {
         py.detach(|| {
             if let Some(spec) = machine.filter(|name| *name != "recorded") {
@@ -231,7 +233,8 @@ mod native {
             set.extend(settings);
             let request = Request { kernel, machine, workload, set, duration, seed: 0, skip_ticks: true };
             request.length().map_err(of("duration"))?;
-            backend::check_settings(&request)
+            backend::check_settings(&request)?;
+            if expressions.is_empty() { Ok(()) } else { Expressions::parse(&expressions)?.check(&request) }
         })
         .map_err(raised)
     }

@@ -38,11 +38,16 @@ def _check(
     document = sweep.document
     files = machine.file.path(), workload.file.path()
     try:
-        _native.check_run(kernel.kernel, *files, sweep.duration, settings)
+        # Which tasks there are does not depend on the settings.
+        measured = [] if settings else list(sweep.measures.values())
+        _native.check_run(kernel.kernel, *files, sweep.duration, settings, measured)
     except InputError as error:
         text = str(error)
         for own, path in zip((machine, workload), files, strict=True):
             text = text.replace(path, own.name) if own.file.text is not None else text
+        for name, measure in sweep.measures.items():
+            if text.startswith(f'"{measure}": '):
+                raise document.error(f"measures.{name}", text) from None
         # The key of the sweep's file stands for that of the command line.
         text = re.sub(r"^--set \S+: ", "", text)
         found = re.match(r"(kernel|machine|workload|duration): ", text)

@@ -217,11 +217,10 @@ def _blamed(study: Study, message: str) -> InputError:
         return error(("backend",), message[message.index('"') :])
     if message.startswith("duration: ") and study.duration:
         return error(("duration",), message.removeprefix("duration: "))
-    task = re.search(r"no task is named ('.*?')", message)
     for kind, own in (("objectives", study.objectives), ("constraints", study.constraints)):
         for measure in (one.measure for one in own):
-            if task and task[1] in (measure.value or ""):
-                return error((kind, measure.name, "value"), said + message)
+            if measure.value and message.startswith(f'"{measure.value}": '):
+                return error((kind, measure.name, "value"), message)
     kind = next(own for own in ("workload", "inline", "model", "command") if own in study.load)
     # The text of a study is in a file of ours for the simulator.
     message = re.sub(rf"{re.escape(home())}/\S*?:(\d+): ", r"line \1 of the text: ", message)

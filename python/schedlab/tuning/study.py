@@ -164,7 +164,13 @@ def changed(
     for key, value in given.items():
         if wrong := _wrong(TABLES["search"][key], value):
             raise InputError(f"{key}: {wrong[0]}; {wrong[1]}")
+    if on is not None and not _is_backend(on):
+        raise InputError(f'on: there is no "{on}"; {_BACKENDS}')
     return given | ({"backend": on} if on is not None else {}) | ({"deterministic": True} if deterministic else {})
+
+
+# What a backend may be.
+_BACKENDS = "write sim, live, command, or vm:debian-6.1"
 
 
 def seconds(text: str) -> float:
@@ -352,9 +358,13 @@ def _search(own: Table) -> Search:
     return Search(**given, time_s=time_s, repeats=(repeats[0], repeats[1]), start=tuple(own.get("start", ())))
 
 
+def _is_backend(name: str) -> bool:
+    return name in {"sim", "live", "command"} or (name.startswith("vm:") and name != "vm:")
+
+
 def _check_backend(document: Document, backend: str, load: str) -> None:
-    if backend not in {"sim", "live", "command"} and not (backend.startswith("vm:") and backend != "vm:"):
-        raise document.error(("backend",), f'there is no "{backend}"', "write sim, live, command, or vm:debian-6.1")
+    if not _is_backend(backend):
+        raise document.error(("backend",), f'there is no "{backend}"', _BACKENDS)
     if load == "command" and backend not in {"live", "command"}:
         fix = 'write backend = "live" or "command", or give a workload'
         raise document.error(("load", "command"), f"a command cannot run on {backend}", fix)

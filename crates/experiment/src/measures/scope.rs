@@ -5,9 +5,10 @@ use crate::expr::{Problem, Reference, Scope, Selected, Selector, Value};
 use crate::figures::{Run, TaskFigures};
 use crate::points::{Point, value_of};
 use crate::tables::Tables;
-use schedlab_base::{Nanos, fits};
+use schedlab_base::{Nanos, fits, listed};
 use schedlab_measure::IdlePeriods;
 use schedlab_measure::series::Track;
+use std::collections::BTreeSet;
 
 /// The names that a metric's expression may use: measures of a run, the point's parameters, and tables.
 pub struct RunScope<'a> {
@@ -75,8 +76,10 @@ impl RunScope<'_> {
         let wanted = |name: &str| patterns.is_empty() || patterns.iter().any(|p| fits(p, name));
         let found: Vec<usize> = (0..tasks.len()).filter(|i| wanted(&tasks[*i].name)).collect();
         if found.is_empty() && !patterns.is_empty() {
-            let near = schedlab_base::nearest(patterns[0], tasks.iter().map(|t| t.name.as_str()));
-            let near = near.map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+            let near = match schedlab_base::nearest(patterns[0], tasks.iter().map(|t| t.name.as_str())) {
+                Some(near) => format!("; did you mean '{near}'?"),
+                None => self.named(),
+            };
             let wanted = patterns.join("', '");
             // On a slow kernel a run can end before its last tasks have begun.
             return Err(match self.run.recorded {
@@ -85,6 +88,13 @@ impl RunScope<'_> {
             });
         }
         Ok(found)
+    }
+
+    /// The tasks that there are, in a message.
+    fn named(&self) -> String {
+        let names: BTreeSet<&str> = self.run.tasks.iter().map(|task| task.name.as_str()).collect();
+        let names: Vec<String> = names.into_iter().map(|name| format!("'{name}'")).collect();
+        if names.is_empty() { String::new() } else { format!("; the tasks are {}", listed(&names)) }
     }
 
     fn tasks(
