@@ -1,6 +1,6 @@
 /** The heat map of CPUs over time, from tiles: one picture of pixels for each tile. */
-import { heatColor, type Style, type Theme } from "./palette";
-import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type Window } from "./source";
+import { heatColor, type Theme } from "./palette";
+import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type TraceInfo, type Window } from "./source";
 import type { Surface } from "./surface";
 import { levelOf, tilesBetween, tileSpan, type Tiles } from "./tiles";
 import { count } from "./units";
@@ -19,6 +19,11 @@ export function heatWords(of: string): { title: string; number: (value: number) 
   return { title, number: (value) => `${count(value, 2)} ${unit}`.trim() };
 }
 
+/** Whether a trace has what a heat map shows. */
+export function hasHeat(info: TraceInfo, of: string): boolean {
+  return of === "queue" || ((of === "load" || of === "considered" || of === "memory") && info[of]);
+}
+
 /** More rows than this share a row of the picture. */
 const MOST_ROWS = 128;
 
@@ -29,8 +34,8 @@ export interface HeatView {
   end: number;
   window: Window;
   theme: Theme;
-  /** How to hatch what nobody knows. */
-  gap: Style;
+  /** When events were lost first. */
+  lost: number;
 }
 
 /** The value of the strongest colour: the highest that was seen in any trace, so that colours can be compared. */
@@ -84,7 +89,11 @@ export class Heat {
       if (!exact) surface.clip(x + (k * span - view.window.from) / nsPerPixel, y, span / nsPerPixel, height);
       const { canvas, gaps } = this.picture(tile, view);
       const known = Math.min(length, view.end - tile.tile * length);
-      if (gaps) surface.hatch(view.gap, left, y, known / nsPerPixel, height);
+      if (gaps) {
+        const lost = Math.max(0, Math.min(known, view.lost - tile.tile * length)) / nsPerPixel;
+        surface.hatch("soft", left, y, lost, height);
+        surface.hatch("unknown", left + lost, y, known / nsPerPixel - lost, height);
+      }
       surface.image(canvas, left, y, length / nsPerPixel, height);
       if (!exact) surface.unclip();
     }

@@ -1,6 +1,5 @@
 /** The strip over the whole trace: run-queue length, violations, losses, and the visible window. */
 import type { Overview, Window } from "./source";
-import type { Style } from "./palette";
 import type { Surface } from "./surface";
 
 export const OVERVIEW_HEIGHT = 46;
@@ -16,8 +15,8 @@ export interface OverviewPicture {
   selection: Window | null;
   /** The same curve of the other trace, drawn as a line. */
   other: Overview | null;
-  /** How to hatch what nobody knows. */
-  gap: Style;
+  /** When events were lost first. */
+  lost: number;
 }
 
 function highest(data: Overview): number {
@@ -35,7 +34,7 @@ export function drawOverview(surface: Surface, x: number, y: number, width: numb
     surface.clip(x, y, width, OVERVIEW_HEIGHT);
     drawCurve(surface, data, at, y, most);
     if (picture.other) surface.line("soft", points(picture.other, at, y, most), 1);
-    drawStrips(surface, picture.gap, data, at, y);
+    drawStrips(surface, picture.lost, data, at, y);
     surface.unclip();
   }
   const [a, b] = [Math.max(x, at(window.from)), Math.min(x + width, at(window.to))];
@@ -75,7 +74,7 @@ function drawCurve(surface: Surface, data: Overview, at: (time: number) => numbe
 }
 
 /** A strip of violations below the curve, and what nobody knows as hatched gaps. */
-function drawStrips(surface: Surface, gap: Style, data: Overview, at: (time: number) => number, y: number): void {
+function drawStrips(surface: Surface, lost: number, data: Overview, at: (time: number) => number, y: number): void {
   const bin = (data.to - data.from) / data.queue.length;
   for (let i = 0; i < data.queue.length; i++) {
     const left = at(data.from + i * bin);
@@ -84,6 +83,7 @@ function drawStrips(surface: Surface, gap: Style, data: Overview, at: (time: num
     // At least 2 pixels, and 5 where one CPU was idle all the time.
     const tall = Math.min(5, 2 + 3 * wasted);
     if (wasted > 0.005) surface.rect("violation", left, y + OVERVIEW_HEIGHT - 2 - tall, width, tall);
+    const gap = data.from + (i + 1) * bin > lost ? "unknown" : "soft";
     if ((data.lost[i] as number) > 0.01) surface.hatch(gap, left, y + 2, width, CURVE);
   }
 }

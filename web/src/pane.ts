@@ -4,18 +4,17 @@ import { Blocks, placedIn, type Viewport } from "./blocks";
 import { CounterPlot, COUNTER_HEIGHT, countersOf } from "./counters";
 import { fitCanvas, h } from "./dom";
 import { DIFFERENCE_HEIGHT, GUTTER, HEAT_HEIGHT, RIGHT } from "./geometry";
-import { Heat, heatWords, type HeatScale } from "./heat";
+import { hasHeat, Heat, heatWords, type HeatScale } from "./heat";
 import { drawGutter } from "./gutter";
 import { drawMarks, MarkStore } from "./marks";
 import type { Trace } from "./model";
 import { drawDifference, drawOverview, OVERVIEW_HEIGHT } from "./overview";
 import { Painter, type Area, type PaintContext } from "./paint";
-import type { Style } from "./palette";
 import { layout, rowAt, type Layout, type Placed } from "./rows";
 import { drawGrid, drawRuler, RULER_HEIGHT } from "./ruler";
 import { NONE, type By, type Overview } from "./source";
-import { counted } from "./units";
 import { CanvasSurface, type Surface } from "./surface";
+import { counted } from "./units";
 
 /** Painting of blocks in a frame may take so many ms; the rest waits for the next frame. */
 const BUDGET = 10;
@@ -231,7 +230,7 @@ export class Pane {
       window,
       selection: settings.selection,
       other: settings.differences ? (this.other?.overview ?? null) : null,
-      gap: this.gap,
+      lost: this.lost,
     });
     const letter = this.letter ? `${this.letter}  ` : "";
     surface.text("ink", `${letter}Whole trace`, x + 12, y + 14, { bold: true });
@@ -262,21 +261,30 @@ export class Pane {
       end: info.end,
       window: this.app.axis.window(),
       theme: this.app.theme,
-      gap: this.gap,
+      lost: this.lost,
     };
   }
 
-  /** Red is for lost events alone: a partial recording lacks nothing that it was to have. */
-  private get gap(): Style {
-    return this.trace.info.losses ? "unknown" : "soft";
+  /**
+   * From when on what nobody knows is red. That is for lost events alone: a partial recording lacks nothing that it was
+   * to have, and neither does one before a CPU's first switch.
+   */
+  private get lost(): number {
+    return this.trace.info.lost_from ?? Infinity;
+  }
+
+  /** Whether the heat map can be drawn: a link may ask for one that the trace does not have. */
+  get hasHeat(): boolean {
+    return hasHeat(this.trace.info, this.app.settings.heat);
   }
 
   private drawHeat(surface: Surface, x: number, y: number): void {
     const words = heatWords(this.app.settings.heat);
-    this.heat.draw(surface, x + GUTTER, y, this.plotWidth, HEAT_HEIGHT - 1, this.heatView());
+    if (this.hasHeat) this.heat.draw(surface, x + GUTTER, y, this.plotWidth, HEAT_HEIGHT - 1, this.heatView());
+    const scale = this.hasHeat ? `0 to ${words.number(this.heat.highest)}` : "not in this trace";
     surface.text("ink", words.title, x + 12, y + 14, { bold: true });
-    surface.text("soft", `0 to ${words.number(this.heat.highest)}`, x + 12, y + 31, { size: 10 });
-    const labels = this.heat.labels;
+    surface.text("soft", scale, x + 12, y + 31, { size: 10 });
+    const labels = this.hasHeat ? this.heat.labels : [];
     if (labels.length > 1) {
       surface.text("soft", labels[0] ?? "", x + GUTTER - 8, y + 8, { size: 10, align: "right" });
       surface.text("soft", labels.at(-1) ?? "", x + GUTTER - 8, y + HEAT_HEIGHT - 9, { size: 10, align: "right" });
@@ -337,7 +345,7 @@ export class Pane {
     this.app.tiles.ahead(() => {
       this.blocks.pinned.ahead(this.pinned, this.context(), pinned);
       this.blocks.main.ahead(this.main, this.context(), main);
-      if (this.app.settings.heat) this.heat.ahead(this.plotWidth, this.heatView());
+      if (this.hasHeat) this.heat.ahead(this.plotWidth, this.heatView());
     });
   }
 

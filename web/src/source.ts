@@ -69,6 +69,8 @@ export interface TraceInfo {
   load: boolean;
   frequency: boolean;
   losses: number;
+  /** When events were lost first, if any were. */
+  lost_from: number | null;
   partial: string | null;
   /** What a reader must know: partial, broken, empty; full sentences. */
   remarks: string[];

@@ -2,6 +2,7 @@
 import type { App } from "./app";
 import { COUNTERS } from "./counters";
 import { byId, h } from "./dom";
+import { hasHeat } from "./heat";
 import type { MarkKind } from "./source";
 import type { Commands } from "./keys";
 
@@ -12,12 +13,12 @@ interface Item {
   run: () => void;
 }
 
-const HEATS: [string, string, (app: App) => boolean][] = [
-  ["", "none", () => true],
-  ["queue", "run-queue length", () => true],
-  ["load", "load", (app) => app.traces.some(({ info }) => info.load)],
-  ["considered", "CPUs that the scheduler looked at", (app) => app.traces.some(({ info }) => info.considered)],
-  ["memory", "memory by node", (app) => app.traces.some(({ info }) => info.memory)],
+const HEATS: [string, string][] = [
+  ["", "none"],
+  ["queue", "run-queue length"],
+  ["load", "load"],
+  ["considered", "CPUs that the scheduler looked at"],
+  ["memory", "memory by node"],
 ];
 
 const MARKS: [MarkKind, string][] = [
@@ -129,7 +130,7 @@ export class Toolbar {
           ]
         : []),
       "Heat map",
-      ...HEATS.filter(([, , has]) => has(app)).map(([name, label]) => ({
+      ...HEATS.filter(([name]) => !name || app.traces.some(({ info }) => hasHeat(info, name))).map(([name, label]) => ({
         label,
         on: () => settings.heat === name,
         run: flip(() => (settings.heat = name)),

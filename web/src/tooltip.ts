@@ -103,7 +103,7 @@ export class Tooltip {
     this.asked++;
     this.place = { x: px, y: py };
     const row = Math.floor((y / HEAT_HEIGHT) * Math.max(1, pane.heat.rows));
-    const value = pane.heat.valueAt(pane.heatView(), pane.plotWidth, row, time);
+    const value = pane.hasHeat ? pane.heat.valueAt(pane.heatView(), pane.plotWidth, row, time) : null;
     const label = pane.heat.labels[row] ?? "";
     const text = value === null ? "unknown" : `${heatWords(this.app.settings.heat).number(value)} (mean)`;
     this.open([

@@ -100,6 +100,7 @@ export function make(options: Options): Made {
       load: false,
       frequency: false,
       losses: 1,
+      lost_from: 0,
       partial: null,
       remarks: [],
       nodes: [],

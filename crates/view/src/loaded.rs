@@ -283,6 +283,7 @@ impl Loaded {
             "checked": self.checked().is_some() || self.is_damaged(), "explainable": self.explainable(),
             "memory": memory, "considered": considered, "load": !indexer.index.loads.is_empty(),
             "frequency": !indexer.index.frequencies.is_empty(), "losses": losses,
+            "lost_from": indexer.index.losses.earliest(),
             "partial": self.meta.partial.as_ref().map(schedlab_base::Partial::reason),
             "remarks": self.remarks((events, losses, contradictions), end),
             "nodes": self.places(&cpus), "cpus": cpus,

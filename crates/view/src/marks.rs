@@ -105,6 +105,12 @@ impl Marks {
         self.times.len()
     }
 
+    /// When the first one begins.
+    #[must_use]
+    pub fn earliest(&self) -> Option<Nanos> {
+        self.times.iter().min().copied()
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -184,6 +184,14 @@ test("a heat map says what its numbers count", { skip }, () =>
   }),
 );
 
+test("a link to a heat map that the trace does not have says so", { skip }, () =>
+  on("one", "heat=load", async (page) => {
+    const text = await exported(page, "Shift+E");
+    assert.match(text, />Load</);
+    assert.match(text, />not in this trace</);
+  }),
+);
+
 test("the list of violations jumps to its place", { skip }, () =>
   on("one", "panel=violations", async (page) => {
     await page.click(".jump >> nth=0");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settingsOf } from "../../src/model";
-import { drawDifference } from "../../src/overview";
+import { drawDifference, drawOverview, type OverviewPicture } from "../../src/overview";
 import { Painter, type Area, type PaintContext } from "../../src/paint";
 import type { Placed } from "../../src/rows";
 import { NONE, State, type Overview, type Tile, type TraceInfo } from "../../src/source";
@@ -113,4 +113,24 @@ test("a comparison says which settings differ", () => {
   assert.deepEqual(settingsOf(a, info("linux-6.12", { z: "1" })), []);
   const many = info("linux-4.1", { x: "2", y: "2", z: "2", w: "2" });
   assert.deepEqual(settingsOf(many, a), ["x=2", "y=2", "z=2", "and 1 more"]);
+});
+
+test("what is unknown is red from the first loss on, and not before a CPU's first switch", () => {
+  const zeros = () => new Float32Array(4);
+  const data = { from: 0, to: 400, queue: zeros(), running: zeros(), violation: zeros(), lost: zeros().fill(1) };
+  const hatched: [string, number][] = [];
+  const ignored = () => {};
+  const surface = {
+    ...Object.fromEntries(["rect", "clip", "unclip", "line", "fill", "text"].map((name) => [name, ignored])),
+    hatch: (style: string, x: number) => hatched.push([style, x]),
+  } as unknown as Surface;
+  const window = { from: 0, to: 400 };
+  const picture = { data, end: 400, axisEnd: 400, cpus: 1, window, selection: null, other: null, lost: 200 };
+  drawOverview(surface, 0, 0, 400, picture as unknown as OverviewPicture);
+  assert.deepEqual(hatched, [
+    ["soft", 0],
+    ["soft", 100],
+    ["unknown", 200],
+    ["unknown", 300],
+  ]);
 });
