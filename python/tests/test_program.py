@@ -1,11 +1,14 @@
 """How `query`, `sweep` and `tune` end: by Ctrl-C, without a reader, and where nothing can be written."""
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -101,6 +104,21 @@ def test_ctrl_c_has_its_status(status: int, capsys: pytest.CaptureFixture[str]) 
         raise KeyboardInterrupt
 
     assert program.ended(interrupted, extra="tune", interrupted=status) == status
+    assert capsys.readouterr().err == "schedlab: interrupted\n"
+
+
+@pytest.mark.parametrize(("name", "status"), [("query", 130), ("sweep", 130), ("tune", 3)])
+def test_ctrl_c_during_the_imports_has_it_too(
+    name: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    (found,) = entry_points(group="console_scripts", name=f"schedlab-{name}")
+    assert found.module == "schedlab_programs", "what imports the package has no way to catch it"
+    program = found.load()
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert program() == status
     assert capsys.readouterr().err == "schedlab: interrupted\n"
 
 
