@@ -73,6 +73,7 @@ def test_one_wild_run_makes_no_claim() -> None:
     assert confirm.paired([0.1] * 12, 0.95, 0.0)[2] == 0
     assert confirm.paired([0.1] * 12, 0.95, 0.2)[2] == 1
     assert confirm.paired([0.0] * 12, 0.95, 0.0)[2] == 1
+    assert confirm.paired([5.0], 0.95, 0.0) == (-math.inf, math.inf, 1), "one run claims nothing"
 
 
 class Noisy:

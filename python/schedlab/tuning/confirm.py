@@ -59,6 +59,9 @@ def paired(gains: Sequence[float], level: float, least: float) -> tuple[float, f
 
     Student's t of the paired differences, and their signed ranks beside it: a few wild runs must not make a claim.
     """
+    if len(gains) == 1:
+        # One run says nothing of how others would differ.
+        return -math.inf, math.inf, 1.0
     n, mean, scatter = len(gains), fmean(gains), stdev(gains)
     if scatter == 0:
         return mean, mean, 0.0 if mean > least else 1.0
