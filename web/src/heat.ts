@@ -91,8 +91,9 @@ export class Heat {
       const known = Math.min(length, view.end - tile.tile * length);
       if (gaps) {
         const lost = Math.max(0, Math.min(known, view.lost - tile.tile * length)) / nsPerPixel;
-        surface.hatch("soft", left, y, lost, height);
-        surface.hatch("unknown", left + lost, y, known / nsPerPixel - lost, height);
+        const red = known / nsPerPixel - lost;
+        if (lost > 0) surface.hatch("soft", left, y, lost, height);
+        if (red > 0) surface.hatch("unknown", left + lost, y, red, height);
       }
       surface.image(canvas, left, y, length / nsPerPixel, height);
       if (!exact) surface.unclip();

@@ -27,7 +27,7 @@ before(async () => {
   // Nothing is known of its CPUs: 0 is that state, and the length of a queue that nobody knows is none.
   partial.spans.cpu.forEach((span) => (span.state = 0));
   partial.steps.forEach((step) => (step.length = 2 ** 32 - 1));
-  Object.assign(partial.info, { losses: 0 });
+  Object.assign(partial.info, { losses: 0, lost_from: null });
   Object.assign(partial.marks, { loss: [] });
   const many = make({ cpus: 64, tasks: 3000, end: 5e7, seed: 8 });
   served = await site({
