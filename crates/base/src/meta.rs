@@ -1,6 +1,6 @@
 //! The metadata of a trace.
 
-use crate::{CpuId, Nanos, Partial, System, Target, Tid};
+use crate::{Coverage, CpuId, Nanos, Partial, System, Target, Tid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,5 +66,11 @@ impl Meta {
     #[must_use]
     pub fn told(&self) -> Option<(Nanos, Nanos)> {
         self.span.map(|(start, end)| (start, if self.open_end { start } else { end }))
+    }
+
+    /// What a partial recording covers.
+    #[must_use]
+    pub fn covers(&self) -> Option<Coverage> {
+        self.partial.as_ref().map(|partial| partial.covers)
     }
 }

@@ -13,7 +13,7 @@ pub fn refuse(meta: &Meta, trace: &Path, key: &str) -> Result<()> {
 
 /// Refuses a recording that does not show when tasks ran and waited: of some CPUs, or from inside the tasks.
 pub fn refuse_without_waits(meta: &Meta, trace: &Path, verb: &str) -> Result<()> {
-    match meta.partial.as_ref().map(|partial| partial.covers) {
+    match meta.covers() {
         Some(Coverage::Inside | Coverage::Cpus) => refuse(meta, trace, verb),
         Some(Coverage::Tasks) | None => Ok(()),
     }

@@ -325,7 +325,6 @@ fn a_trace_without_wakeups_has_no_wait_of_a_task_that_was_on_its_cpu() {
     assert_eq!((report.waits.len(), report.total.wait_us), (2, 10e3));
 }
 
-/// A task that leaves its CPU, and was not seen to get it, has not been waiting until the end of the recording.
 #[test]
 fn a_wait_that_was_not_followed_is_listed() {
     // 2 has a wakeup, 5 has only a waking.
@@ -336,6 +335,7 @@ fn a_wait_that_was_not_followed_is_listed() {
     assert_eq!((five, found.unknown_us, found.finished, found.cpu), ((4.0, 2.0, vec![]), 2e3, true, 0));
 }
 
+/// A task that leaves its CPU, and was not seen to get it, has not been waiting until the end of the recording.
 #[test]
 fn a_task_that_got_its_cpu_unseen_no_longer_waits_when_it_leaves() {
     let report = Script::default()

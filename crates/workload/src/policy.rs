@@ -24,6 +24,11 @@ impl Policy {
         ("SCHED_DEADLINE", Self::Deadline),
     ];
 
+    /// Whether it is a policy of the fair class.
+    pub(crate) fn is_fair(self) -> bool {
+        matches!(self, Self::Other | Self::Batch | Self::Idle)
+    }
+
     /// What a workload calls it.
     pub(crate) fn name(self) -> &'static str {
         Self::WORDS.iter().find(|(_, policy)| *policy == self).map_or("SCHED_OTHER", |(word, _)| word)

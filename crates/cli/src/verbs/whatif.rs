@@ -135,7 +135,7 @@ fn with_recording(workload: Workload, model: &Report, recorded: Option<Recorded>
         let choose = |tasks: &[TaskStats]| Roster::new(tasks, &workload).of_recorded(tasks);
         let (report, rows) = stats.finish_with_teams(None, &choose);
         let doubts = doubts(&meta, &report, model);
-        let covers = meta.partial.as_ref().map(|partial| partial.covers);
+        let covers = meta.covers();
         (meta, Recording { report, rows, covers, doubts })
     });
     let tasks = recording.as_ref().map_or(&[][..], |(_, own)| &own.report.tasks);

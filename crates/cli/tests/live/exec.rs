@@ -35,6 +35,16 @@ fn may_record() -> Option<std::sync::MutexGuard<'static, ()>> {
     None
 }
 
+/// The same for workloads with groups.
+fn may_group() -> Option<std::sync::MutexGuard<'static, ()>> {
+    let guard = may_record()?;
+    if may_be_root() && cgroups().is_some() {
+        return Some(guard);
+    }
+    eprintln!("skipped: the test needs root and cgroups with the cpu controller");
+    None
+}
+
 fn may_be_root() -> bool {
     let root = fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
     if !root {

@@ -22,7 +22,7 @@ impl Members {
     pub(super) fn new(meta: &Meta) -> Self {
         let named = meta.target.iter().flat_map(|target| target.threads.iter().copied()).collect();
         let begins = meta.target.as_ref().is_some_and(|target| target.command.is_some());
-        Self { named, of: Vec::new(), covers: meta.partial.as_ref().map(|partial| partial.covers), begins }
+        Self { named, of: Vec::new(), covers: meta.covers(), begins }
     }
 
     /// A thread id is seen for the first time: it is the one that the metadata names, if it does.

@@ -143,13 +143,14 @@ impl<'a> Speaker<'a> {
 
     /// What a task says that one of these forks, which would otherwise have its parent's group and CPUs.
     pub fn differs(&self, identity: &Identity, props: &mut Props, parents: &[(Arc<Identity>, Nanos)]) {
-        let parents: Vec<Props> = parents.iter().map(|(parent, _)| self.props(parent, None)).collect();
-        let ordinary = props.policy.is_none_or(|p| matches!(p, Policy::Other | Policy::Batch | Policy::Idle));
-        if identity.cgroup.is_some() && ordinary && parents.iter().any(|parent| parent.taskgroup.is_some()) {
-            props.taskgroup.get_or_insert_with(|| "/".to_owned());
+        let mut parents = parents.iter().map(|(parent, _)| self.props(parent, None));
+        let in_root = identity.cgroup.is_some() && props.taskgroup.is_none();
+        if in_root && props.policy.is_none_or(Policy::is_fair) && parents.clone().any(|of| of.taskgroup.is_some()) {
+            props.taskgroup = Some("/".to_owned());
         }
-        if identity.allowed.is_some() && parents.iter().any(|parent| parent.cpus.is_some()) {
-            props.cpus.get_or_insert_with(|| self.everywhere());
+        let free = identity.allowed.is_some() && props.cpus.is_none();
+        if free && parents.any(|of| of.cpus.is_some()) {
+            props.cpus = Some(self.everywhere());
         }
     }
 
@@ -166,7 +167,7 @@ impl<'a> Speaker<'a> {
         let mut props = if sched(from) == sched(to) {
             Props::default()
         } else {
-            let fair = to.policy.is_none_or(|p| matches!(p, Policy::Other | Policy::Batch | Policy::Idle));
+            let fair = to.policy.is_none_or(Policy::is_fair);
             let policy = Some(to.policy.unwrap_or_default());
             Props { policy, priority: to.priority.or(fair.then_some(0)), cpus: None, ..to.clone() }
         };

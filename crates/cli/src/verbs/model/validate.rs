@@ -55,7 +55,7 @@ pub fn validate(
     doubts.causes = remarks;
     doubts.causes.extend(runs.iter().take(1).flat_map(|run| run.notes.clone()));
     let keys = workload.tasks.iter().map(|task| task.name.as_str()).collect();
-    let covers = meta.partial.as_ref().map(|partial| partial.covers);
+    let covers = meta.covers();
     let validation = Validation::of((&report, covers), runs.iter().map(|run| &run.report), &keys);
     Ok(Validated::new(&setup, validation, doubts))
 }

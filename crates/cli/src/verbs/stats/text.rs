@@ -35,7 +35,7 @@ pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: 
         By::Process => (processes(report, limit), report.processes.len()),
         By::Name => (names(report, limit), report.names.len()),
     };
-    let covers = meta.partial.as_ref().map(|partial| partial.covers);
+    let covers = meta.covers();
     covers.iter().for_each(|covers| unknown_heads(*covers).for_each(|head| table.drop_head(head)));
     out.push_str(&table.render());
     if rows > limit {

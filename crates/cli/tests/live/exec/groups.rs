@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn groups_divide_time_as_their_weights_say_and_are_removed() {
-    let Some(_guard) = may_record() else { return };
-    if !may_be_root() || cgroups().is_none() {
-        return eprintln!("skipped: the test needs root and cgroups with the cpu controller");
-    }
+    let Some(_guard) = may_group() else { return };
     let dir = tempfile::tempdir().unwrap();
     let text = r#"{
         "x-groups": {"/big": {"weight": 400}, "/small": {"weight": 100}, "/small/capped": {"quota_us": 5000}},
@@ -39,10 +36,7 @@ fn groups_divide_time_as_their_weights_say_and_are_removed() {
 /// virtual machines hide the switch from the idle task of every CPU but the first.
 #[test]
 fn a_throttled_task_has_the_cpu_time_that_its_clock_says() {
-    let Some(_guard) = may_record() else { return };
-    if !may_be_root() || cgroups().is_none() {
-        return eprintln!("skipped: the test needs root and cgroups with the cpu controller");
-    }
+    let Some(_guard) = may_group() else { return };
     let dir = tempfile::tempdir().unwrap();
     let last = schedlab_capture::online().iter().last().unwrap();
     let text = format!(
@@ -58,10 +52,7 @@ fn a_throttled_task_has_the_cpu_time_that_its_clock_says() {
 /// The simulator says the same (`-p schedlab-sched --test all a_child`).
 #[test]
 fn a_child_has_its_parents_group_and_cpus_unless_it_says_otherwise() {
-    let Some(_guard) = may_record() else { return };
-    if !may_be_root() || cgroups().is_none() {
-        return eprintln!("skipped: the test needs root and cgroups with the cpu controller");
-    }
+    let Some(_guard) = may_group() else { return };
     let dir = tempfile::tempdir().unwrap();
     let cpus: Vec<u32> = schedlab_capture::online().iter().collect();
     let text = format!(

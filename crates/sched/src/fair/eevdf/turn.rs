@@ -55,13 +55,12 @@ impl Fair<Eevdf> {
     /// the entities beside it at most, or without `RUN_TO_PARITY` for a base slice.
     #[inline]
     pub(super) fn protect(&mut self, q: QueueId, e: EntityId) {
+        self.rqs.entities[e as usize].protect();
         if !self.d.features.protects_least_slice {
-            return self.rqs.entities[e as usize].protect();
+            return;
         }
         let least = if self.d.features.run_to_parity { Eevdf::min_slice(self, q) } else { NORMALIZED_BASE_SLICE };
-        let entity = &mut self.rqs.entities[e as usize];
-        entity.vlag = entity.deadline as i64;
-        if least < entity.slice() {
+        if least < self.rqs.entities[e as usize].slice() {
             self.narrow_protection(e, least);
         }
     }
