@@ -79,6 +79,9 @@ impl Task {
             buffer: None,
             device: None,
         };
+        if at >= world.load().tasks.len() {
+            task.worker.is_one_of_many(slot.number.load(Ordering::Acquire));
+        }
         task.attributes.apply(&spec.initial, &world.groups).map_err(in_task)?;
         if let Some(user) = spec.user.filter(|user| *user != 0) {
             sys::become_user(user).map_err(|e| {

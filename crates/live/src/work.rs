@@ -166,6 +166,12 @@ impl<'a> Worker<'a> {
         self.computation = Some(computation);
     }
 
+    /// It is one of many alike that live for a few bursts each. They have the first timed ones together: the end of a
+    /// timed burst can end the task's slice, and those of all of them would.
+    pub(crate) fn is_one_of_many(&mut self, number: u32) {
+        self.bursts = FIRST + number % TIMED;
+    }
+
     /// The time when the run is over becomes known after the task exists.
     pub(crate) fn ends_at(&mut self, over: Nanos) {
         self.over = over;
@@ -363,6 +369,21 @@ mod tests {
             // A virtual machine's CPU can be taken away in the middle of a burst, so the median is judged.
             assert!(errors[30] < most, "{clock_poll:?}: {errors:?}");
         }
+    }
+
+    #[test]
+    fn of_many_tasks_that_live_for_a_few_bursts_each_a_few_are_timed() {
+        let timed = (0..64).map(|number| {
+            let mut worker = Worker::new(Calibration::measure(), &[], Nanos::MAX);
+            worker.is_one_of_many(number);
+            let bursts = (0..3).map(|_| {
+                // As after a sleep.
+                worker.switches = Switches { voluntary: -1, involuntary: 0 };
+                worker.burst(2 * SHORT, false)
+            });
+            bursts.filter(|burst| burst.took.is_some()).count()
+        });
+        assert_eq!(timed.sum::<usize>(), 64 * 3 / TIMED as usize);
     }
 
     #[test]
