@@ -50,6 +50,13 @@ pub struct Question {
     pub threads: usize,
 }
 
+impl Question {
+    /// Whether some load forks: those of this module do not.
+    fn forks(&self) -> bool {
+        self.workloads.iter().flat_map(|workload| &workload.tasks).any(|task| task.instances == 0)
+    }
+}
+
 /// A kernel on a machine, and the simulation of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Place {
@@ -164,7 +171,7 @@ pub fn steps(question: &Question) -> u64 {
     let loads = if named == 0 { LOADS.len() } else { named } as u64;
     let calibrations: u64 = question.kernels.iter().map(|kernel| calibrated::times(&**kernel, question.repeats)).sum();
     let runs = 2 * loads * question.repeats * question.kernels.len() as u64;
-    let of = |machine: &Machine| calibration(machine.cpus.len()).len() as u64 * calibrations + runs;
+    let of = |machine: &Machine| calibration(machine.cpus.len(), question.forks()).len() as u64 * calibrations + runs;
     question.machines.iter().map(of).sum()
 }
 

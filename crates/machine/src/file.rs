@@ -218,6 +218,12 @@ costs_file! {
     /// CPU time that a system call takes from the task that wakes another one in it, beyond its bursts, in ns for each
     /// task that it wakes (default 0).
     waking_call_ns <= 1_000_000_000,
+    /// CPU time that it takes a task to fork another one, beyond its bursts, before that one can run, in ns (default 0).
+    forking_call_ns <= 1_000_000_000,
+    /// CPU time that it takes a forked task to set itself up, before its program begins, in ns (default 0).
+    forked_task_ns <= 1_000_000_000,
+    /// CPU time that it takes a task to exit, behind its program, in ns (default 0).
+    exit_ns <= 1_000_000_000,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default
     /// 76).
     llc_refill_ns_per_kib <= 1_000_000,

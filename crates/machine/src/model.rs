@@ -49,6 +49,12 @@ pub struct Costs {
     /// CPU time that a system call takes from the task that wakes another one in it, in addition to its bursts, for
     /// each task that it wakes.
     pub waking_call_ns: Nanos,
+    /// CPU time that it takes a task to fork another one, in addition to its bursts, before that one can run.
+    pub forking_call_ns: Nanos,
+    /// CPU time that it takes a forked task to set itself up, before its program begins.
+    pub forked_task_ns: Nanos,
+    /// CPU time that it takes a task to exit, behind its program.
+    pub exit_ns: Nanos,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches.
     pub llc_refill_ns_per_kib: Nanos,
     /// The time to reload 1 KiB of a working set from the local node's memory into the caches.
@@ -95,6 +101,12 @@ impl Costs {
         self.jitter_percent > 0 || times.iter().any(Cost::varies)
     }
 
+    /// Whether what a task does takes time before it has an effect on others.
+    #[must_use]
+    pub fn take_time_first(&self) -> bool {
+        self.idle_wakeup_ns.most() > 0 || self.forking_call_ns > 0 || self.exit_ns > 0
+    }
+
     /// The costs of a machine whose file gives none.
     ///
     /// Reloading caches is not part of a context switch's cost: it depends on the working set, and a task without a
@@ -115,6 +127,9 @@ impl Costs {
             // So does it contain these, which a written one does not.
             blocking_call_ns: 0,
             waking_call_ns: 0,
+            forking_call_ns: 0,
+            forked_task_ns: 0,
+            exit_ns: 0,
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: Cost::Fixed(2_000),
             remote_idle_exit_ns: Cost::Fixed(2_000),

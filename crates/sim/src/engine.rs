@@ -161,8 +161,8 @@ pub(crate) struct Engine<'a, S> {
     folds: bool,
     /// How many tasks the operation that is executed has woken on behalf of the running task.
     woken: u32,
-    /// Whether it takes time to wake somebody on an idle CPU.
-    sends: bool,
+    /// Whether some operation takes time in the kernel before it has an effect, or an exit.
+    pays: bool,
     /// Whether some task reads its CPU clock.
     polls: bool,
     checks: Checks,
@@ -215,7 +215,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             inheritance: options.inheritance.filter(|_| load.inherits),
             folds,
             woken: 0,
-            sends: machine.costs.idle_wakeup_ns.most() > 0,
+            pays: machine.costs.take_time_first(),
             polls: load.reads_clocks(),
             checks: Checks::default(),
         }

@@ -116,8 +116,8 @@ pub(crate) struct Process<'a> {
     pub waited: bool,
     /// Inside `Exec`: a CPU has been chosen.
     pub execs: bool,
-    /// It has told the idle CPU on which it is about to wake somebody.
-    pub sent: bool,
+    /// What its next operation takes in the kernel first, it has done.
+    pub paid: bool,
     /// It was killed, and ends when it gets a CPU.
     pub killed: bool,
     /// It does a job, which several tasks share out.
@@ -139,7 +139,7 @@ impl<'a> Process<'a> {
             left: 0,
             wait: Wait::Nothing,
             relock: false,
-            sent: false,
+            paid: false,
             waited: false,
             execs: false,
             killed: false,

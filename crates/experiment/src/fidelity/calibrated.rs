@@ -32,7 +32,8 @@ pub(super) fn once(
         let (setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
         Ok((setup, remarks, intervals.finish()))
     };
-    let subjects: Vec<Subject> = calibration(machine.cpus.len()).iter().map(|load| Subject::Known(load)).collect();
+    let loads = calibration(machine.cpus.len(), question.forks());
+    let subjects: Vec<Subject> = loads.into_iter().map(Subject::Known).collect();
     let mut of = on_threads(&subjects, kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
     let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
     setup.machine.name.clone_from(&machine.name);
@@ -41,12 +42,17 @@ pub(super) fn once(
     if remote != other.machine.costs.idle_exit_ns {
         costs.remote_idle_exit_ns = remote;
     }
+    let forks = if question.forks() { of.next_back() } else { None };
     if let Some((from_afar, ..)) = of.next() {
         costs.wakeup_to_switch_ns = from_afar.machine.costs.wakeup_to_switch_ns;
     }
     // Where the lengths of bursts are taken from each run, calls are in them.
     if !shares_clock(kernel, machine) {
         (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
+        if let Some((.., table)) = forks {
+            [costs.forking_call_ns, costs.forked_task_ns, costs.exit_ns] =
+                calls::of_forks(&table, costs.blocking_call_ns);
+        }
     }
     if kernel.smt_is_free() && machine.threads() > 1 {
         costs.smt_loss_percent = 0;
@@ -71,9 +77,16 @@ pub(super) fn together(mut all: Vec<(Setup, Vec<String>)>) -> (Setup, Vec<String
         let measured: Vec<Cost> = costs.iter_mut().map(|costs| *field(costs)).collect();
         *field(to) = Cost::mean(&measured).unwrap_or(*field(to));
     }
-    let mean = |of: fn(&Costs) -> Nanos| costs.iter().map(of).sum::<Nanos>() / costs.len() as Nanos;
-    to.blocking_call_ns = mean(|costs| costs.blocking_call_ns);
-    to.waking_call_ns = mean(|costs| costs.waking_call_ns);
+    let calls: [fn(&mut Costs) -> &mut Nanos; 5] = [
+        |costs| &mut costs.blocking_call_ns,
+        |costs| &mut costs.waking_call_ns,
+        |costs| &mut costs.forking_call_ns,
+        |costs| &mut costs.forked_task_ns,
+        |costs| &mut costs.exit_ns,
+    ];
+    for field in calls {
+        *field(to) = costs.iter_mut().map(|costs| *field(costs)).sum::<Nanos>() / costs.len() as Nanos;
+    }
     (setup, remarks)
 }
 

@@ -1,8 +1,8 @@
-//! What a system call takes in which a task is blocked, or wakes another one: by how much the bursts of the tasks that
-//! show it are longer than they were written.
+//! What a system call takes in which a task is blocked, wakes another one or forks one: by how much the bursts of the
+//! tasks that show it are longer than they were written.
 
 use super::figures::key_of;
-use super::loads::{PULSE, PULSES, WAKER};
+use super::loads::{FORKED, FORKER, PULSE, PULSES, WAKER};
 use schedlab_base::Nanos;
 use schedlab_measure::intervals::{Interval, Table};
 use schedlab_measure::lanes::Doing;
@@ -16,15 +16,42 @@ pub(super) fn medians(table: &Table) -> (Nanos, Nanos) {
     (blocking, longer(table, &[WAKER]).map_or(0, |both| both.saturating_sub(blocking)))
 }
 
+/// What it takes to fork a task, what one does before its program, and what its exit takes, where a call that blocks
+/// takes `blocking`; 0 where the recording shows too little.
+pub(super) fn of_forks(table: &Table, blocking: Nanos) -> [Nanos; 3] {
+    let forking = longer(table, &[FORKER]).unwrap_or(0).saturating_sub(blocking);
+    // The call in which it sleeps is in both of its bursts.
+    let beside = |bursts: Vec<Nanos>| beyond_a_pulse(bursts).unwrap_or(0).saturating_sub(blocking / 2);
+    let (first, last) = lives(table).into_iter().unzip();
+    [forking, beside(first), beside(last)]
+}
+
+/// How long each forked task ran before its sleep, of a ms at least, and after it.
+fn lives(table: &Table) -> Vec<(Nanos, Nanos)> {
+    let mut ran: Vec<[Nanos; 2]> = vec![[0; 2]; table.tasks.len()];
+    let mut slept = vec![false; table.tasks.len()];
+    for row in &table.rows {
+        let (at, length) = (row.task as usize, row.end - row.start);
+        match row.doing {
+            Doing::Running => ran[at][usize::from(slept[at])] += length,
+            Doing::Sleeping | Doing::Blocked => slept[at] |= length >= 1_000_000,
+            Doing::Waiting => {}
+        }
+    }
+    let forked = table.tasks.iter().zip(ran).filter(|(task, _)| key_of(&task.name, &[FORKED]).is_some());
+    forked.filter(|(_, ran)| !ran.contains(&0)).map(|(_, [first, last])| (first, last)).collect()
+}
+
 /// By how much the bursts of these tasks are longer than [`PULSE`], in the median.
 fn longer(table: &Table, names: &[&str]) -> Option<Nanos> {
     let pulses = (0..).zip(&table.tasks).filter(|(_, task)| key_of(&task.name, names).is_some());
-    let mut longer: Vec<Nanos> = pulses
-        .flat_map(|(slot, _)| bursts(table.rows.iter().filter(move |row| row.task == slot)))
-        .map(|burst| burst.saturating_sub(PULSE))
-        .collect();
-    longer.sort_unstable();
-    (longer.len() >= FEWEST).then(|| longer[longer.len() / 2])
+    beyond_a_pulse(pulses.flat_map(|(slot, _)| bursts(table.rows.iter().filter(move |row| row.task == slot))).collect())
+}
+
+/// By how much these bursts are longer than [`PULSE`], in the median.
+fn beyond_a_pulse(mut bursts: Vec<Nanos>) -> Option<Nanos> {
+    bursts.sort_unstable();
+    (bursts.len() >= FEWEST).then(|| bursts[bursts.len() / 2].saturating_sub(PULSE))
 }
 
 /// How long a task computed between two sleeps, each time.
@@ -72,6 +99,42 @@ mod tests {
         assert_eq!(of(22, "bound"), Some(31_000));
         assert_eq!(of(22, "idle"), None, "it computes for longer");
         assert_eq!(of(12, "bound"), None, "too few");
+    }
+
+    #[test]
+    fn a_fork_takes_its_parent_and_its_child_what_their_bursts_are_longer() {
+        let mut intervals = Intervals::new(&Meta::default());
+        let mut name = |tid, comm: String| {
+            intervals.name(&NameRecord { time: 0, tid, comm, tgid: None, cgroup: None });
+        };
+        name(7, FORKER.to_owned());
+        (0..20).for_each(|child| name(100 + child, format!("{FORKED}-{child}")));
+        let (runnable, sleeping, dead) = (TaskState::Runnable, TaskState::Sleeping, TaskState::Dead);
+        for child in 0..20 {
+            let at = |time, what| Event { time: child as u64 * 9_000_000 + time, cpu: 0, what };
+            let switch = |time, prev, prev_state, next| {
+                at(time, Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 })
+            };
+            let tid = 100 + child;
+            intervals.events(&[
+                at(0, Payload::Wakeup { tid: 7, prio: 120, target: 0 }),
+                switch(1_000, 0, runnable, 7),
+                at(100_000, Payload::WakeupNew { tid, prio: 120, target: 0 }),
+                switch(301_000, 7, sleeping, tid),
+                switch(701_000, tid, sleeping, 0),
+                at(2_701_000, Payload::Wakeup { tid, prio: 120, target: 0 }),
+                switch(2_702_000, 0, runnable, tid),
+                // It waits for memory to be given back.
+                switch(2_802_000, tid, TaskState::Uninterruptible, 0),
+                at(2_803_000, Payload::Wakeup { tid, prio: 120, target: 0 }),
+                switch(2_804_000, 0, runnable, tid),
+                switch(2_954_000, tid, dead, 0),
+            ]);
+        }
+        let table = intervals.finish();
+        assert_eq!(of_forks(&table, 20_000), [80_000, 190_000, 40_000]);
+        let none = Table { rows: Vec::new(), ..table };
+        assert_eq!(of_forks(&none, 20_000), [0; 3]);
     }
 
     #[test]

@@ -179,6 +179,9 @@ fn pipeline(n: u32) -> String {
 pub(super) const PULSES: [&str; 2] = ["bound", "pulse"];
 /// The one of [`CALLS`] that wakes another one before it sleeps.
 pub(super) const WAKER: &str = "waker";
+/// The one of [`FORKS`] that forks before it sleeps, and what it forks: that computes twice, and sleeps in between.
+pub(super) const FORKER: &str = "forker";
+pub(super) const FORKED: &str = "forked";
 pub(super) const PULSE: Nanos = 200_000;
 
 /// Tasks that compute for [`PULSE`] on the first CPU, do something more, and sleep for some 8 ms: long enough for an
@@ -253,10 +256,24 @@ const FROM_AFAR: Load = Load {
     rest: "",
 };
 
-/// The loads of a calibration of a machine with so many CPUs.
-pub(super) fn calibration(cpus: usize) -> &'static [&'static Load] {
-    static ALL: [&Load; 3] = [&WAKE_UPS, &CALLS, &FROM_AFAR];
-    if cpus > 1 { &ALL } else { &ALL[..2] }
+/// What shows what it takes to fork a task, and to be one.
+const FORKS: Load = Load {
+    name: "calibration of forks",
+    meaning: "",
+    tasks: |_| {
+        let run = PULSE / 1000;
+        join(&[
+            pulse(FORKER, 1, "", &format!(r#""fork": "{FORKED}","#)),
+            format!(r#""{FORKED}": {{ "instance": 0, "loop": 1, "run": {run}, "sleep": 2000, "run1": {run} }}"#),
+        ])
+    },
+    rest: "",
+};
+
+/// The loads of a calibration of a machine with so many CPUs, for loads that fork or do not.
+pub(super) fn calibration(cpus: usize, forks: bool) -> Vec<&'static Load> {
+    let from_afar = (cpus > 1).then_some(&FROM_AFAR);
+    [&WAKE_UPS, &CALLS].into_iter().chain(from_afar).chain(forks.then_some(&FORKS)).collect()
 }
 
 #[cfg(test)]
@@ -266,7 +283,7 @@ mod tests {
     #[test]
     fn every_load_is_a_workload_on_any_machine() {
         for cpus in [1, 2, 12] {
-            for load in LOADS.iter().chain(calibration(cpus as usize).iter().copied()) {
+            for load in LOADS.iter().chain(calibration(cpus as usize, true)) {
                 let workload = load.workload(cpus).unwrap_or_else(|e| panic!("{}: {e}", load.name));
                 assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
             }

@@ -28,23 +28,35 @@ impl<S: Scheduler> Engine<'_, S> {
             self.processes[p as usize].begin(Burst::Time, rest);
             return true;
         }
-        self.sends && op.is_some_and(|op| self.sends_first(cpu, p, op))
+        self.pays && self.pays_first(cpu, p, op)
     }
 
-    /// Whether the task has first to tell another CPU, which is idle, that it wakes somebody there. It does that now.
-    fn sends_first(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> bool {
-        if std::mem::take(&mut self.processes[p as usize].sent) {
+    /// Whether the task has first to do what its next operation takes in the kernel before it has an effect, or its exit
+    /// if there is no more. It does that now.
+    fn pays_first(&mut self, cpu: CpuId, p: TaskId, op: Option<&Op>) -> bool {
+        if std::mem::take(&mut self.processes[p as usize].paid) {
             return false;
+        }
+        let takes = match op {
+            None => self.cx.machine().costs.exit_ns,
+            Some(Op::Fork(_)) => self.cx.machine().costs.forking_call_ns,
+            Some(op) => self.sends(cpu, p, op),
+        };
+        if takes > 0 {
+            self.processes[p as usize].paid = true;
+            self.processes[p as usize].begin(Burst::Time, takes);
+        }
+        takes > 0
+    }
+
+    /// How long the task takes to tell another CPU, which is idle, that it is about to wake somebody there.
+    fn sends(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Nanos {
+        if self.cx.machine().costs.idle_wakeup_ns.most() == 0 {
+            return 0;
         }
         let there = self.wakes_first(p, op).map(|q| self.cx.task(q).cpu);
         let idle = |there: &CpuId| *there != cpu && self.cx.cpus[*there as usize].curr.is_none();
-        if there.filter(idle).is_none() {
-            return false;
-        }
-        let takes = self.cx.idle_wakeup().max(1);
-        self.processes[p as usize].sent = true;
-        self.processes[p as usize].begin(Burst::Time, takes);
-        true
+        there.filter(idle).map_or(0, |_| self.cx.idle_wakeup().max(1))
     }
 
     /// The task that an operation wakes first, of the operations that wake a waiter whenever there is one.

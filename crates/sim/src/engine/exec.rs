@@ -420,6 +420,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
         let child = self.create(spec, n, Some(p))?;
+        self.processes[child as usize].begin(Burst::Time, self.cx.machine.costs.forked_task_ns);
         self.wake_up_new(child, Some(p));
         Ok(())
     }

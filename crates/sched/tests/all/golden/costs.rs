@@ -135,6 +135,40 @@ fn it_takes_time_to_wake_a_task_on_an_idle_cpu() {
     assert_eq!(lanes(&machine), told);
 }
 
+/// A task that forks pays before the child can run, and the child before its program begins and behind it: its parent,
+/// which waits for it, is woken before it exits.
+#[test]
+fn it_takes_time_to_fork_a_task_and_to_end_one() {
+    let child = once("child", vec![run(2), Op::SemPost(0)]);
+    let load = Load {
+        tasks: vec![once("parent", vec![run(1), Op::Fork(0), run(1), Op::SemWait(0), run(1)])],
+        templates: vec![child],
+        sems: vec!["done".to_owned()],
+        ..Load::default()
+    };
+    for kernel in KERNELS {
+        let mut machine = bare("1");
+        let ran = |machine: &Machine| {
+            let accounts = simulate(kernel.name, machine, &load, &[], 100 * MS);
+            ["parent", "child-0"].map(|name| accounts.named(name).run)
+        };
+        assert_eq!(ran(&machine), [3 * MS, 2 * MS], "{}", kernel.name);
+        (machine.costs.forking_call_ns, machine.costs.forked_task_ns) = (300_000, 500_000);
+        assert_eq!(ran(&machine), [3_300_000, 2_500_000], "{}", kernel.name);
+        machine.costs.exit_ns = 100_000;
+        assert_eq!(ran(&machine), [3_400_000, 2_600_000], "{}", kernel.name);
+    }
+    let mut machine = bare("2");
+    let lanes = |machine: &Machine| {
+        let accounts = simulate("linux-6.12", machine, &load, &[], 100 * MS);
+        [lane(&accounts, 0), lane(&accounts, 1)].join("; ")
+    };
+    assert_eq!(lanes(&machine), "0 parent, 2 -, 3 parent, 4 -; 1 child-0, 3 -");
+    let costs = &mut machine.costs;
+    (costs.forking_call_ns, costs.forked_task_ns, costs.exit_ns) = (300_000, 500_000, 100_000);
+    assert_eq!(lanes(&machine), "0 parent, 2.3 -, 3.8 parent, 4.9 -; 1.3 child-0, 3.9 -");
+}
+
 #[test]
 fn a_move_costs_the_more_the_farther_it_goes() {
     let machine = Machine { costs: Costs { remote_percent: 100, ..Costs::none() }, ..cached(two_nodes()) };

@@ -155,6 +155,9 @@ fn events_of(kernel: &str) -> usize {
         };
         machine.costs.own_wakeup_to_switch_ns = (7_000 * (seed % 2)).into();
         machine.costs.waking_call_ns = 4_000 * (seed % 5 / 3);
+        let costs = &mut machine.costs;
+        (costs.forking_call_ns, costs.forked_task_ns, costs.exit_ns) =
+            (9_000 * (seed % 7 / 5), 30_000 * (seed % 7 / 4), 8_000 * (seed % 7 / 3));
         if seed % 3 == 0 {
             machine.costs.timer_to_switch_ns =
                 Cost::Varying([0, 1_000, 2_000, 3_000, 4_000, 9_000, 20_000, 50_000, 90_000]);
