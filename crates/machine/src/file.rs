@@ -218,7 +218,8 @@ costs_file! {
     /// CPU time that a system call takes from the task that wakes another one in it, beyond its bursts, in ns for each
     /// task that it wakes (default 0).
     waking_call_ns <= 1_000_000_000,
-    /// CPU time that it takes a task to fork another one, beyond its bursts, before that one can run, in ns (default 0).
+    /// CPU time that it takes a task to fork another one, beyond its bursts, before that one can run, in ns (default
+    /// 0).
     forking_call_ns <= 1_000_000_000,
     /// CPU time that it takes a forked task to set itself up, before its program begins, in ns (default 0).
     forked_task_ns <= 1_000_000_000,

@@ -6,6 +6,8 @@ mod balance_o1;
 mod balance_old;
 mod begins;
 mod bfs;
+mod calls;
+
 mod capacity;
 mod classes;
 mod costs;

@@ -31,8 +31,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.pays && self.pays_first(cpu, p, op)
     }
 
-    /// Whether the task has first to do what its next operation takes in the kernel before it has an effect, or its exit
-    /// if there is no more. It does that now.
+    /// Whether the task has first to do what its next operation, or its exit if there is none, takes in the kernel
+    /// before it has an effect. It does that now.
     fn pays_first(&mut self, cpu: CpuId, p: TaskId, op: Option<&Op>) -> bool {
         if std::mem::take(&mut self.processes[p as usize].paid) {
             return false;
