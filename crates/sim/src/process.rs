@@ -58,6 +58,16 @@ pub(crate) enum Burst {
     Spin,
     /// As `Spin`, but for at most this much CPU time, in ns.
     SpinFor,
+    /// CPU time, in ns, in which a forked task sets itself up; then it has attributes of its own.
+    SetUp,
+}
+
+impl Burst {
+    /// Whether the program is not all that follows it.
+    #[inline]
+    pub fn ends_otherwise(self) -> bool {
+        matches!(self, Self::SpinFor | Self::SetUp)
+    }
 }
 
 /// The number of a task that is no copy.
@@ -264,7 +274,7 @@ impl<'a> Process<'a> {
     pub fn time_left(&self, speed: u32) -> Nanos {
         match self.burst {
             Burst::Work if speed != 1024 => slowed(self.left, speed),
-            Burst::Work | Burst::Time | Burst::SpinFor => self.left,
+            Burst::Work | Burst::Time | Burst::SpinFor | Burst::SetUp => self.left,
             Burst::Spin => Nanos::MAX,
         }
     }

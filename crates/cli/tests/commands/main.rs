@@ -13,6 +13,7 @@ mod kept;
 mod knobs;
 mod machines;
 mod model;
+mod model_validated;
 mod model_wakers;
 mod outputs;
 mod partial;

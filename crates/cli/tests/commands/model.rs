@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn json(folder: &Path, args: &[&str]) -> Value {
+pub fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&ok(folder, args)).expect("one JSON document")
 }
 
@@ -21,7 +21,7 @@ fn runs(statistics: &Value, with_tid: bool) -> BTreeMap<String, f64> {
     tasks.iter().map(|t| (name(t), t["run_us"].as_f64().expect("a time"))).collect()
 }
 
-const SERVER: &str = r#"{
+pub const SERVER: &str = r#"{
     "global": { "duration": 1 },
     "tasks": {
         "client": { "instance": 3, "loop": -1, "run": { "mean": 700, "sd": 200 }, "sem_post": "ask", "sleep": 1500 },
@@ -159,44 +159,6 @@ fn a_model_of_a_machine_with_smt_takes_as_long_as_it_did() {
             assert!(error.abs() < 0.1, "{machine}: {figure} is off by {error}");
         }
     }
-}
-
-#[test]
-fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
-    let temporary = tempfile::tempdir().expect("a temporary folder");
-    let folder = temporary.path();
-    std::fs::write(folder.join("server.json"), SERVER).expect("written");
-    ok(folder, &["sim", "-k", "linux-6.1", "-m", "2", "-w", "server.json", "-o", "t.arrows"]);
-    let validated = |more: &[&str]| {
-        let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate", "--json"];
-        json(folder, &[&args[..], more].concat())["validation"].clone()
-    };
-    let same = validated(&[]);
-    assert_eq!((&same["kernel"], &same["machine"], &same["seeds"]), (&"linux-6.1".into(), &"2".into(), &3.into()));
-    let (run, again) = (same["recorded"]["run_us"].as_f64(), same["simulated"]["run_us"].as_f64());
-    let (run, again) = (run.expect("a time"), again.expect("a time"));
-    assert!((run - again).abs() < run * 0.01, "{run} {again}");
-    // The scheduler that was recorded repeats the waits; another one does not.
-    let error = |validation: &Value, of: &str| validation["errors"][of].as_f64().expect("a part");
-    let other = validated(&["--kernel", "linux-2.6.11", "--seeds", "2"]);
-    assert_eq!((&other["kernel"], &other["seeds"]), (&"linux-2.6.11".into(), &2.into()));
-    let (median, most) = ("task_wait_median", "task_wait_p90");
-    assert!(error(&same, median) < 0.2 && error(&other, median) > 0.3, "{same} {other}");
-    assert!(error(&other, most) > 3.0 * error(&same, most), "{same} {other}");
-    let text = ok(folder, &["model", "t.arrows", "--validate", "--seeds", "1"]);
-    assert!(text.contains("as recorded: linux-6.1 on 2, 1 seed\n") && text.contains("how far to trust it: "), "{text}");
-    // The trace is read once, so that it may come through a pipe.
-    let trace = std::fs::File::open(folder.join("t.arrows")).expect("the trace");
-    let (reader, mut writer) = std::io::pipe().expect("a pipe");
-    let copying = std::thread::spawn(move || std::io::copy(&mut &trace, &mut writer).expect("copied"));
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    let piped = command.args(["model", "/dev/stdin", "--validate", "--seeds", "1"]).stdin(reader).output();
-    let piped = piped.expect("schedlab runs");
-    drop(command);
-    copying.join().expect("no panic");
-    assert_eq!(String::from_utf8(piped.stdout).expect("text"), text);
-    let refused = schedlab(folder, &["model", "t.arrows", "--seeds", "2"]);
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 
 const IDENTITIES: &str = r#"{

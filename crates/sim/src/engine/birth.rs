@@ -32,7 +32,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, where it last ran, or else on a CPU of its
     /// own as long as there are any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first
-    /// one that it may use. What its specification does not say, it has from its parent, as any child of a `fork`.
+    /// one that it may use. What its specification does not say, it has from its parent, as any child of a `fork`; its
+    /// attributes are its parent's at first, unless it is born of a deadline task, which no kernel lets fork one.
     pub(super) fn create(&mut self, spec: &'a TaskSpec, copy: u32, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let forker = parent.map(|q| self.cx.task(q));
@@ -51,8 +52,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         };
         let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
         let inherited = parent.map_or(Attributes::default(), |q| *self.cx.own(q));
+        let is_born_alike = parent.is_some() && inherited.policy != Policy::Deadline;
         self.cx.tasks.push(Task {
-            attributes: apply(inherited, &spec.initial),
+            attributes: if is_born_alike { inherited } else { apply(inherited, &spec.initial) },
             cpu,
             state: State::Sleeping { uninterruptible: false },
             on_rq: false,

@@ -57,8 +57,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let process = &mut self.processes[p as usize];
         let done = process.burst;
         process.begin(Burst::Work, 0);
-        if done == Burst::SpinFor || process.killed {
-            return self.goes_on_otherwise(cpu, p);
+        if done.ends_otherwise() || process.killed {
+            return self.goes_on_otherwise(cpu, p, done);
         }
         if self.cx.cpus[cpu as usize].turn_ends <= self.cx.now {
             self.catch_up(cpu);
@@ -388,12 +388,13 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Burst
     }
 
-    /// Ends the burst of a task that does not go on with its program.
+    /// Ends the burst of a task that does not just go on with its program.
     #[cold]
-    fn goes_on_otherwise(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
-        match self.processes[p as usize].killed {
-            true => self.wind_up(cpu, p),
-            false => self.stop_waiting_awake(cpu, p),
+    fn goes_on_otherwise(&mut self, cpu: CpuId, p: TaskId, done: Burst) -> Result<()> {
+        match done {
+            _ if self.processes[p as usize].killed => self.wind_up(cpu, p),
+            Burst::SetUp => self.sets_itself_up(cpu, p),
+            _ => self.stop_waiting_awake(cpu, p),
         }
     }
 
@@ -420,7 +421,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
         let child = self.create(spec, n, Some(p))?;
-        self.processes[child as usize].begin(Burst::Time, self.cx.machine.costs.forked_task_ns);
+        self.processes[child as usize].begin(Burst::SetUp, self.cx.machine.costs.forked_task_ns);
         self.wake_up_new(child, Some(p));
         Ok(())
     }

@@ -32,6 +32,20 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    /// A forked task, which was born with its parent's attributes, has its own from now on, and its program begins.
+    pub(super) fn sets_itself_up(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        self.catch_up(cpu);
+        let born = *self.cx.own(p);
+        let spec = self.processes[p as usize].spec;
+        self.set_attributes(cpu, p, &spec.initial)?;
+        if born != *self.cx.own(p) {
+            self.trace_properties(p);
+            self.cx.return_to_user(cpu);
+        }
+        // Preempted for it, it returns here.
+        if self.cx.cpus[cpu as usize].resched_at <= self.cx.now { self.go_on(cpu, p) } else { self.proceed(cpu) }
+    }
+
     fn set_group(&mut self, cpu: CpuId, p: TaskId, group: u32) {
         if group != self.cx.task(p).group {
             self.catch_up(cpu);
