@@ -5,7 +5,9 @@ use crate::follow::Tail;
 use crate::index::{Index, Indexer};
 use crate::marks::Marks;
 use crate::rows::{By, Rows};
-use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord, counted};
+use schedlab_base::{
+    AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord, counted, grouped,
+};
 use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Wasted};
 use schedlab_trace::{Input, Options, ReadReport, Source};
 use serde_json::{Value, json};
@@ -309,13 +311,13 @@ impl Loaded {
             remarks.push(format!("events were lost at {}: what happened there is not known", counted(losses, "place")));
         }
         if contradictions > 0 {
-            remarks.push(format!("{contradictions} events contradict others: the recording misses some"));
+            remarks.push(format!("contradictory events: {} (the recording misses some)", grouped(contradictions)));
         }
         if let Some(read) = self.read.get() {
             remarks.extend(read.cut.as_ref().map(|cut| format!("the file was cut: {}", cut.what)));
             if read.skipped > 0 {
-                remarks
-                    .push(format!("{} records of kinds that this version does not know were left out", read.skipped));
+                let records = counted(read.skipped, "record");
+                remarks.push(format!("left out: {records} of kinds that this version does not know"));
             }
         }
         remarks

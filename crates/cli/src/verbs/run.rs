@@ -136,7 +136,7 @@ fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Res
     if time > LONG {
         let minutes = time / 60_000_000_000;
         ui.note(format!(
-            "{} take at least {}; --only and --repeats make them fewer",
+            "{} of at least {} together; --only and --repeats make them fewer",
             counted(runs as u64, "run"),
             counted(minutes, "minute")
         ));
