@@ -42,6 +42,7 @@ mod pace;
 mod past;
 mod pools;
 mod report;
+mod rhythm;
 mod rooms;
 mod rounds;
 mod sections;
@@ -207,6 +208,7 @@ impl ModelBuilder {
     pub fn finish(mut self, options: &Options) -> Result<Model> {
         self.replay.finish(None);
         self.replay.observer.0.inner.pairs.settle();
+        rhythm::count_missed(&mut self.replay.observer.0.inner.tasks);
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
         let mut causes = self.settle(&kept);

@@ -1,5 +1,6 @@
 //! Who truly woke whom: a wake-up names the task that was on the CPU, which an interrupt may only have interrupted.
 
+use super::rhythm::{Beat, Rhythm};
 use super::sequence::{NOBODY, TaskIx};
 use schedlab_base::{Context, Cost, Nanos, Sleep};
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 const MOST_PAIRS: usize = 1 << 18;
 
 /// A timer never wakes earlier than this: shorter sleeps are no sign of one (the kernel's slack alone is 50 us).
-const SHORTEST_TIMED: Nanos = 30_000;
+pub(super) const SHORTEST_TIMED: Nanos = 30_000;
 
 /// So many sleeps at least make a pattern.
 const FEWEST_TIMED: usize = 5;
@@ -97,25 +98,21 @@ pub(super) struct Wakes {
     pub by_nobody: u64,
     /// Lengths of its sleeps.
     pub lengths: Sample,
-    /// Times from one wake-up to the next.
-    pub intervals: Sample,
-    /// The last one.
-    pub last: Option<Nanos>,
+    /// When they were.
+    pub rhythm: Rhythm,
     /// Those by tasks, as by a pipe or a socket.
     synced: u64,
 }
 
 impl Wakes {
-    /// Counts a wake-up after a sleep of this length.
-    pub(super) fn add(&mut self, now: Nanos, length: Nanos, waker: TaskIx, slept_for: Option<Sleep>) {
+    /// Counts a wake-up after a sleep of this length, which is there in the task's sequence.
+    pub(super) fn add(&mut self, now: Nanos, (length, place): (Nanos, usize), waker: TaskIx, slept_for: Option<Sleep>) {
         self.all += 1;
         self.by_nobody += u64::from(waker == NOBODY);
         let sync = matches!(slept_for, Some(Sleep::Pipe | Sleep::Socket | Sleep::Poll));
         self.synced += u64::from(waker != NOBODY && sync);
         self.lengths.add(length);
-        if let Some(last) = self.last.replace(now) {
-            self.intervals.add(now.saturating_sub(last));
-        }
+        self.rhythm.add(now, length, place);
     }
 
     /// Whether most of its wake-ups by tasks are as by a pipe or a socket (`WF_SYNC`).
@@ -126,16 +123,13 @@ impl Wakes {
     /// Whether its sleeps look like a timer's: nearly all of one length, or a fixed time from wake-up to wake-up.
     fn timed(&self) -> bool {
         let regular = |s: &Sample| s.spread().is_some_and(|(median, part)| median >= SHORTEST_TIMED && part <= 0.1);
-        regular(&self.intervals) || regular(&self.lengths)
+        regular(&self.rhythm.intervals) || regular(&self.lengths)
     }
 
-    /// The period, when it wakes on a fixed beat that its sleeps alone do not explain: after a longer
-    /// burst or wait it sleeps less.
-    pub(super) fn period(&self) -> Option<Nanos> {
-        let (period, jitter) = self.intervals.spread()?;
+    /// The rhythm in which a timer wakes it, if one does.
+    pub(super) fn beat(&self) -> Option<Beat> {
         let (_, varies) = self.lengths.spread().unwrap_or((0, 1.0));
-        (period >= SHORTEST_TIMED && jitter <= 0.02 && jitter < varies && self.by_nobody * 10 >= self.all * 9)
-            .then_some(period)
+        self.rhythm.beat(varies).filter(|_| self.by_nobody * 10 >= self.all * 9)
     }
 }
 
@@ -256,7 +250,7 @@ mod tests {
         let mut now = 0;
         for i in 0..n {
             now += length(i) + 1_000;
-            w.add(now, length(i), waker(i), None);
+            w.add(now, (length(i), 0), waker(i), None);
         }
         w
     }
@@ -356,9 +350,9 @@ mod tests {
     #[test]
     fn a_beat_shows_when_sleeps_make_up_for_bursts() {
         let mut w = Wakes::default();
-        (1..50u64).for_each(|i| w.add(i * 10_000_000, 10_000_000 - i * 100_000 % 3_000_000, NOBODY, None));
-        assert_eq!(w.period(), Some(10_000_000));
+        (1..50u64).for_each(|i| w.add(i * 10_000_000, (10_000_000 - i * 100_000 % 3_000_000, 0), NOBODY, None));
+        assert_eq!(w.beat(), Some(Beat { period: 10_000_000, keeps_grid: false }));
         // Equal sleeps are a relative sleep, whatever the beat.
-        assert_eq!(wakes(50, |_| 1_000_000, |_| NOBODY).period(), None);
+        assert_eq!(wakes(50, |_| 1_000_000, |_| NOBODY).beat(), None);
     }
 }

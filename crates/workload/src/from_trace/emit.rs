@@ -3,6 +3,7 @@
 //! so which task finds a semaphore posted and does not sleep.
 
 use super::joins::FAREWELL;
+use super::rhythm::Beat;
 use super::sequence::{ANSWER, NOBODY, QUEUE, Stretch, TaskIx, Token, push, stretches, total_run};
 use super::timeouts::in_ticks;
 use crate::write::name_of;
@@ -28,7 +29,7 @@ pub(super) struct Voice<'a> {
     /// The task itself.
     pub own: TaskIx,
     /// Its beat, where its sleeps are a timer's.
-    pub period: Option<Nanos>,
+    pub beat: Option<Beat>,
     /// The time between two ticks, where it wakes at ticks.
     pub tick: Option<Nanos>,
     /// The queue of the service in which it serves, by the first server.
@@ -247,15 +248,16 @@ impl Writer<'_> {
         if let Some(tick) = self.voice.tick {
             return Action::Timeout(in_ticks(length, tick) / US * US);
         }
-        match self.voice.period {
-            Some(period) if length < period + period / 2 => Action::Timer {
+        let expiry = self.voice.beat.and_then(|beat| Some((beat, beat.until_woken(length)?)));
+        match expiry {
+            Some((beat, after)) => Action::Timer {
                 name: "unique".to_owned(),
                 unique: true,
-                period: exact((period + US / 2) / US * US),
-                mode: TimerMode::Relative,
+                period: exact((after + US / 2) / US * US),
+                mode: if beat.keeps_grid { TimerMode::Absolute } else { TimerMode::Relative },
             },
             // A sleep of no time would not block.
-            _ => Action::Sleep(exact(written.max(LEAST))),
+            None => Action::Sleep(exact(written.max(LEAST))),
         }
     }
 
@@ -329,7 +331,7 @@ mod tests {
                 keys: &keys,
                 semaphores: &semaphores,
                 own: 0,
-                period: None,
+                beat: None,
                 tick: None,
                 sync,
                 changes,

@@ -311,8 +311,8 @@ impl Jobs {
     /// The task whose phases are the jobs, given the keys of all tasks, the semaphores that they wait on, and what
     /// wakes others as a pipe does.
     pub fn written(&self, keys: &[String], semaphores: &[String], sync: &Synced) -> TaskDef {
-        let (own, period, tick, queue, parent, changes) = (self.workers[0], None, None, None, None, &[][..]);
-        let voice = Voice { keys, semaphores, own, period, tick, queue, sync, changes, parent };
+        let (own, beat, tick, queue, parent, changes) = (self.workers[0], None, None, None, None, &[][..]);
+        let voice = Voice { keys, semaphores, own, beat, tick, queue, sync, changes, parent };
         let all = self.jobs.iter().flat_map(|job| phases(job, &voice));
         let phases = (0..).zip(all).map(|(n, phase): (u32, _)| Phase { name: format!("j{n}"), ..phase }).collect();
         let name = jobs_of(keys, own);

@@ -10,6 +10,7 @@ mod locks;
 mod messages;
 mod outside;
 mod policies;
+mod rhythm;
 mod stages;
 mod stuck;
 mod teams;
@@ -214,19 +215,6 @@ fn what_soft_interrupts_wake_at_ticks_sleeps_for_ticks() {
     ] {
         assert!(!other.contains("timeout") && other.contains("sleep"), "{other}");
     }
-}
-
-#[test]
-fn a_beat_is_a_timer() {
-    let mut s = Script::default();
-    s.name(2, "beat");
-    for round in 0..40 {
-        let t = 1_000 + round * 10_000;
-        s.wake(t, 0, 0, 2).switch(t, 0, 0, Runnable, 2).switch(t + 1_000 + round * 97 % 2_000, 0, 2, Sleeping, 0);
-    }
-    let w = s.model(&Options::default()).unwrap().workload;
-    assert!(told(&w, "beat-2")[0].contains("timer 10000"), "{:?}", told(&w, "beat-2"));
-    assert!(!told(&w, "beat-2").join(";").contains("sleep"));
 }
 
 #[test]

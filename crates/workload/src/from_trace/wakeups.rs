@@ -128,6 +128,7 @@ impl Track {
             }
             _ => NOBODY,
         };
+        let place = self.tasks[ix as usize].sequence.len();
         self.push(ix, Token::Block { length, waker });
         self.awakes(ix, waker);
         if waker == NOBODY {
@@ -139,7 +140,7 @@ impl Track {
         }
         let task = &mut self.tasks[ix as usize];
         task.habit.begins(waker);
-        task.wakes.add(now, length, waker, slept_for);
+        task.wakes.add(now, (length, place), waker, slept_for);
         task.place = Place::Ready;
         task.asked = None;
         // Where it was while nobody saw it, it may have been at work.

@@ -164,10 +164,10 @@ impl ModelBuilder {
                 start.averages = None;
             }
             let (own, parent) = (ix as TaskIx, parent_at_end(task));
-            let (period, tick) = (task.wakes.period(), task.phases.tick(task.wakes.all));
+            let (beat, tick) = (task.wakes.beat(), task.phases.tick(task.wakes.all));
             let queue = services.of_server(own).map(Service::queue);
             let (sync, changes) = (&sync, &changes[..]);
-            let voice = emit::Voice { keys, semaphores, own, period, tick, queue, sync, changes, parent };
+            let voice = emit::Voice { keys, semaphores, own, beat, tick, queue, sync, changes, parent };
             let ended = task.ending.filter(|_| stopped[ix]);
             let phases = phases(&end, task, ended, sequence, &voice, report);
             let age = |ended: Ending| ended.at.saturating_sub(window.0.saturating_add(delay)).max(1_000) / 1000 * 1000;
