@@ -61,20 +61,16 @@ pub(super) struct Beat {
     pub keeps_grid: bool,
 }
 
-/// A task that sleeps through more expiries than these does something else.
-const MOST_BEATS: u64 = 4;
-
 impl Beat {
     /// How long after the last expiry that woke it the one comes that ends a sleep of this length; none if it does not
-    /// wait for one.
+    /// wait for one. A timer that keeps its grid goes on during a pause: it would make up for one that it does not count.
     pub fn until_woken(self, slept: Nanos) -> Option<Nanos> {
-        let beats = match self.keeps_grid {
+        if self.keeps_grid {
             // One that it waited for whole is late by a little.
-            true => slept.saturating_sub(self.period / 10).div_ceil(self.period).max(1),
-            false if slept < self.period + self.period / 2 => 1,
-            false => return None,
-        };
-        (beats <= MOST_BEATS).then_some(beats * self.period)
+            let beats = slept.saturating_sub(self.period / 10).div_ceil(self.period).max(1);
+            return Some(beats * self.period);
+        }
+        (slept < self.period + self.period / 2).then_some(self.period)
     }
 }
 
@@ -149,5 +145,20 @@ pub(super) fn count_missed(tasks: &mut [Task]) {
                 *length += (beats - 1).saturating_sub(*length / beat.period) * beat.period;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_keeps_its_grid_does_so_during_a_pause() {
+        let until = |keeps_grid, slept| Beat { period: 10, keeps_grid }.until_woken(slept);
+        assert_eq!(
+            [0, 4, 10, 11, 12, 21, 22, 570].map(|slept| until(true, slept).unwrap()),
+            [10, 10, 10, 10, 20, 20, 30, 570]
+        );
+        assert_eq!([0, 14, 15, 570].map(|slept| until(false, slept)), [Some(10), Some(10), None, None]);
     }
 }
