@@ -4,6 +4,7 @@ use super::Tracker;
 use crate::tasks::{Leaves, NEVER, Slot, Status, Task};
 use crate::{Delay, Observer, Occupant, Start, Stop};
 use schedlab_base::{CpuId, Nanos, TaskState, Tid};
+use std::ops::Range;
 
 impl Tracker {
     /// Handles a switch of a CPU from `prev`, in this state, to `next`.
@@ -165,7 +166,7 @@ impl Tracker {
         if believed == Occupant::Idle {
             self.cpus[number as usize].blind = true;
             self.exits.hidden = true;
-            self.drain(number, earliest, observer);
+            self.drain(number, since..earliest, observer);
         }
         observer.span(number, believed, since, at);
         if !in_time {
@@ -196,7 +197,7 @@ impl Tracker {
         }
         self.cpus[number as usize].blind = true;
         self.exits.hidden = true;
-        self.drain(number, at, observer);
+        self.drain(number, since..at, observer);
         if at > since {
             observer.span(number, Occupant::Idle, since, at);
         }
@@ -223,16 +224,21 @@ impl Tracker {
         self.occupy(number, entered, observer);
     }
 
-    /// The idle CPU got a task that was there from `since` on, and nobody saw that. Those that waited on its queue
-    /// before must have had it earlier, and nobody saw that either.
-    fn drain(&mut self, number: CpuId, since: Nanos, observer: &mut impl Observer) {
+    /// The CPU, idle since the start of `idle`, got a task that was there from its end on, and nobody saw that. Those
+    /// that came to its queue meanwhile must have had it earlier, and nobody saw that either. Those that were there
+    /// before it became idle may not run, as the quota of their cgroup is used up: they wait on.
+    fn drain(&mut self, number: CpuId, idle: Range<Nanos>, observer: &mut impl Observer) {
         if self.cpus[number as usize].waiting == 0 {
             return;
         }
         let epoch = self.cpus[number as usize].epoch;
         let waits = |task: &Task| task.status == Status::Waiting && (task.cpu, task.epoch) == (number, epoch);
-        let earlier: Vec<Slot> =
-            self.tasks.iter().filter(|(_, task)| waits(task) && task.since < since).map(|(slot, _)| slot).collect();
+        let earlier: Vec<Slot> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| waits(task) && task.since > idle.start && task.since < idle.end)
+            .map(|(slot, _)| slot)
+            .collect();
         for slot in earlier {
             self.doubt(slot, observer);
         }

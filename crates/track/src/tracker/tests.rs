@@ -217,6 +217,23 @@ fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
 }
 
 #[test]
+fn who_waited_when_the_cpu_became_idle_waits_on_when_that_takes_another_task_unseen() {
+    // The quota of 3's group is used up, and then that of 2's. 4, woken onto the idle CPU, is not seen to get it; 3 does.
+    let meta = Meta { running: vec![(0, 1), (1, 3)], ..whole() };
+    let events = [
+        woken(1, 0, 2, 1),
+        switch(2, 1, 3, Runnable, 2),
+        switch(3, 1, 2, Runnable, 0),
+        woken(5, 0, 4, 1),
+        switch(7, 1, 4, Sleeping, 0),
+        switch(9, 1, 0, Runnable, 3),
+    ];
+    let all = told(&meta, &events, 12);
+    assert!(all.contains("waited 3 on 1 2-9; ") && all.ends_with("waited 2 on 1 3-12 and on"), "{all}");
+    assert!(!all.contains("doubted 2") && !all.contains("doubted 3"), "{all}");
+}
+
+#[test]
 fn an_unseen_switch_from_idle_comes_as_late_as_a_seen_one() {
     // CPU 1 is never seen to leave idle: not at 10 (too early to know), 40, and 60 (2 is gone before it would come).
     let meta = Meta { running: vec![(0, 0), (1, 0)], ..whole() };
