@@ -218,7 +218,7 @@ fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
 
 #[test]
 fn who_waited_when_the_cpu_became_idle_waits_on_when_that_takes_another_task_unseen() {
-    // The quota of 3's group is used up, and then that of 2's. 4, woken onto the idle CPU, is not seen to get it; 3 does.
+    // The quota of 3's group is used up, and then that of 2's. 4, woken onto the idle CPU, is not seen to get it.
     let meta = Meta { running: vec![(0, 1), (1, 3)], ..whole() };
     let events = [
         woken(1, 0, 2, 1),

@@ -63,7 +63,8 @@ pub(super) struct Beat {
 
 impl Beat {
     /// How long after the last expiry that woke it the one comes that ends a sleep of this length; none if it does not
-    /// wait for one. A timer that keeps its grid goes on during a pause: it would make up for one that it does not count.
+    /// wait for one. A timer that keeps its grid goes on during a pause: it would make up for one that it does not
+    /// count.
     pub fn until_woken(self, slept: Nanos) -> Option<Nanos> {
         if self.keeps_grid {
             // One that it waited for whole is late by a little.
