@@ -23,7 +23,8 @@
 //!   contradictions. Nor are wake-ups that were asked for on another CPU, and which the idle task did unseen: as long
 //!   after that as it takes where they are seen. A task that is seen to do something on an idle CPU has got it before.
 //!   If the task had left its CPU runnable and was not woken, its group's quota or its own runtime may have been used
-//!   up: the time until it leaves is unknown, of the CPU and of the task.
+//!   up: the time until it leaves is unknown, of the CPU and of the task. Who was on the queue when the CPU became idle
+//!   is kept from running in the same way, and waits on; who came later has had the CPU by then, in doubt.
 //! - *A wake-up of a task that is already waiting.* The task has run and slept unseen. Its wait goes on, in doubt.
 //! - *A wake-up of a running task.* The task had not gone to sleep yet. Nothing follows from the event.
 //! - *A task starts on one CPU before it was seen leaving another.* The clocks of the CPUs differ a little. Each CPU's
