@@ -1,6 +1,6 @@
 //! `schedlab delays`, and the selections that `stats`, `gantt`, `heatmap`, `check` and `model` share with it.
 
-use crate::support::{ok, schedlab};
+use crate::support::{json, ok, schedlab};
 use schedlab_base::{Context, CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
 use serde_json::Value;
@@ -54,10 +54,6 @@ fn trace() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     write(&folder.path().join("t.arrows"));
     folder
-}
-
-fn json(folder: &Path, args: &[&str]) -> Value {
-    serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).expect("one JSON document")
 }
 
 fn message(folder: &Path, args: &[&str]) -> String {

@@ -1,14 +1,10 @@
 //! `schedlab model` through the command line. A model of a simulated workload demands the same CPU time when it is
 //! simulated again.
 
-use crate::support::{ok, schedlab};
+use crate::support::{json, ok, schedlab};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-pub fn json(folder: &Path, args: &[&str]) -> Value {
-    serde_json::from_str(&ok(folder, args)).expect("one JSON document")
-}
 
 /// The CPU time of each task in us, under the task's name in the model: its name and tid.
 fn runs(statistics: &Value, with_tid: bool) -> BTreeMap<String, f64> {
@@ -38,13 +34,13 @@ fn a_model_demands_the_recorded_cpu_time_under_any_kernel() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
     std::fs::write(folder.join("server.json"), SERVER).expect("written");
-    let load = ["--machine", "4", "--workload", "server.json", "--json", "-o", "t.arrows"];
+    let load = ["--machine", "4", "--workload", "server.json", "-o", "t.arrows"];
     let recorded = runs(&json(folder, &[&["sim", "--kernel", "linux-6.1"], &load[..]].concat()), true);
-    let report = json(folder, &["model", "t.arrows", "-o", "model.json", "--json"]);
+    let report = json(folder, &["model", "t.arrows", "-o", "model.json"]);
     assert_eq!(report["report"]["left_out"], 0);
     assert!(report["report"]["waits"].as_u64().expect("a number") > 100);
     for (kernel, machine) in [("linux-6.12", "4"), ("linux-2.6.32", "2x4"), ("linux-2.6.11", "up")] {
-        let again = ["sim", "--kernel", kernel, "--machine", machine, "--workload", "model.json", "--json"];
+        let again = ["sim", "--kernel", kernel, "--machine", machine, "--workload", "model.json"];
         let simulated = runs(&json(folder, &again), false);
         assert_eq!(recorded.len(), simulated.len());
         for (task, recorded) in &recorded {
@@ -71,7 +67,7 @@ fn a_model_of_a_model_is_the_same_load() {
     ok(folder, &[&sim[..], &["--workload", "a.json", "-o", "b.arrows"]].concat());
     ok(folder, &["model", "b.arrows", "-o", "b.json"]);
     let demand = |file: &str| {
-        let report = json(folder, &["model", file, "-o", "x.json", "--force", "--json"]);
+        let report = json(folder, &["model", file, "-o", "x.json", "--force"]);
         report["report"]["demand_ns"].as_f64().expect("a time")
     };
     let (a, b) = (demand("a.arrows"), demand("b.arrows"));
@@ -103,7 +99,9 @@ fn existing_outputs_and_bad_inputs_are_refused() {
         assert!(said.contains("no task that was selected ran"), "{said}");
     }
     // Without -o the workload itself is printed.
-    assert!(json(folder, &["model", "t.arrows", "--tasks", "1"])["tasks"].as_object().expect("tasks").len() == 1);
+    let model = ok(folder, &["model", "t.arrows", "--tasks", "1"]);
+    let model: Value = serde_json::from_str(&model).expect("one JSON document");
+    assert!(model["tasks"].as_object().expect("tasks").len() == 1);
 }
 
 #[test]
@@ -112,7 +110,7 @@ fn a_model_of_messages_blocks_as_often_as_was_recorded() {
     let folder = temporary.path();
     let load = "messaging:groups=1,loops=5";
     ok(folder, &["sim", "-k", "linux-6.12", "-m", "dual", "-w", load, "-o", "t.arrows", "--costs", "none"]);
-    let validation = &json(folder, &["model", "t.arrows", "--validate", "--json"])["validation"];
+    let validation = &json(folder, &["model", "t.arrows", "--validate"])["validation"];
     // Without the messages that no wake-up shows it would be a tenth.
     let slices = |side: &str| validation[side]["slices"].as_f64().expect("a number");
     let (recorded, simulated) = (slices("recorded"), slices("simulated"));
@@ -129,7 +127,7 @@ fn hogs_that_the_end_cuts_wait_as_long_as_was_recorded() {
         "hog": { "instance": 3, "loop": -1, "run": 1000 } } }"#;
     std::fs::write(folder.join("hogs.json"), load).expect("written");
     ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "hogs.json", "-o", "t.arrows"]);
-    let model = json(folder, &["model", "t.arrows", "-o", "hogs-model.json", "--validate", "--json"]);
+    let model = json(folder, &["model", "t.arrows", "-o", "hogs-model.json", "--validate"]);
     let errors = &model["validation"]["errors"];
     for (figure, most) in [("wait", 0.02), ("slices", 0.05)] {
         let off = errors[figure].as_f64().expect("a part");
@@ -153,7 +151,7 @@ fn a_model_of_a_machine_with_smt_takes_as_long_as_it_did() {
     std::fs::write(folder.join("own.toml"), own).unwrap();
     for machine in ["1x2x2", "own.toml"] {
         ok(folder, &["sim", "-k", "linux-6.12", "-m", machine, "-w", "load.json", "-o", "t.arrows", "--force"]);
-        let errors = &json(folder, &["model", "t.arrows", "--validate", "--json"])["validation"]["errors"];
+        let errors = &json(folder, &["model", "t.arrows", "--validate"])["validation"]["errors"];
         for figure in ["wait", "slices", "latency_p99"] {
             let error = errors[figure].as_f64().unwrap();
             assert!(error.abs() < 0.1, "{machine}: {figure} is off by {error}");
@@ -196,7 +194,7 @@ fn what_tasks_are_to_the_scheduler_survives_a_trace_and_its_model() {
     let folder = temporary.path();
     std::fs::write(folder.join("w.json"), IDENTITIES).expect("written");
     let sim = ["sim", "-k", "linux-6.12", "-m", "dual", "--set", "sched_autogroup_enabled=on", "--set", "hz=1000"];
-    let first = json(folder, &[&sim[..], &["-w", "w.json", "-o", "t.arrows", "--json"]].concat());
+    let first = json(folder, &[&sim[..], &["-w", "w.json", "-o", "t.arrows"]].concat());
     ok(folder, &["model", "t.arrows", "-o", "m.json"]);
     let text = std::fs::read_to_string(folder.join("m.json")).expect("a model");
     let model: Value = serde_json::from_str(&text).expect("JSON");
@@ -238,7 +236,7 @@ fn what_tasks_are_to_the_scheduler_survives_a_trace_and_its_model() {
     );
     assert!(changes.iter().any(|change| change.ends_with("[0]")), "{changes:?}");
     // Without a kernel and a machine it runs as recorded: the same shares of CPU time come out.
-    let again = json(folder, &["sim", "-w", "m.json", "-o", "again.arrows", "--json"]);
+    let again = json(folder, &["sim", "-w", "m.json", "-o", "again.arrows"]);
     assert_eq!(
         (&again["simulation"]["kernel"], &again["simulation"]["machine"]),
         (&"linux-6.12".into(), &"dual".into())
@@ -282,16 +280,16 @@ fn a_model_keeps_the_number_of_switches() {
         tasks.iter().map(|task| task[key].as_f64().expect("a number")).sum::<f64>()
     };
     for kernel in ["linux-6.12", "linux-6.1"] {
-        let first = ["sim", "-k", kernel, "-m", "up", "-w", "w.json", "-o", "t.arrows", "--force", "--json"];
+        let first = ["sim", "-k", kernel, "-m", "up", "-w", "w.json", "-o", "t.arrows", "--force"];
         let first = json(folder, &first);
         for most in ["500000", "20000", "2000"] {
-            let model = ["model", "t.arrows", "-o", "m.json", "--force", "--json", "--most-events", most];
+            let model = ["model", "t.arrows", "-o", "m.json", "--force", "--most-events", most];
             let report = json(folder, &model)["report"].clone();
             let sleeps = report["waits"].as_f64().expect("a number") + report["sleeps"].as_f64().expect("a number");
             let kept = sleeps / sum(&first, "voluntary") - 1.0;
             assert!(kept.abs() < 0.005, "{kernel}, {most} events: {:.2}% of the sleeps are missing", -kept * 100.0);
             if most == "500000" {
-                let again = json(folder, &["sim", "-w", "m.json", "--json"]);
+                let again = json(folder, &["sim", "-w", "m.json"]);
                 let error = sum(&again, "slices") / sum(&first, "slices") - 1.0;
                 assert!(error.abs() < 0.02, "{kernel}: the slices are {:.2}% off", error * 100.0);
             }
@@ -303,13 +301,13 @@ fn a_model_keeps_the_number_of_switches() {
 fn modelled(folder: &Path, name: &str, load: &str) -> Value {
     std::fs::write(folder.join(name), load).expect("written");
     ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", name, "-o", "t.arrows"]);
-    json(folder, &["model", "t.arrows", "-o", "model.json", "--json"])
+    json(folder, &["model", "t.arrows", "-o", "model.json"])
 }
 
 /// How far the model is off these figures of all tasks of the load, elsewhere.
 fn errors<const N: usize>(folder: &Path, name: &str, (kernel, machine): (&str, &str), figures: [&str; N]) -> [f64; N] {
     let [model, load] = ["model.json", name]
-        .map(|load| json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load, "--json"])["total"].clone());
+        .map(|load| json(folder, &["sim", "-k", kernel, "-m", machine, "-w", load])["total"].clone());
     figures.map(|key| model[key].as_f64().expect("a time") / load[key].as_f64().expect("a time") - 1.0)
 }
 

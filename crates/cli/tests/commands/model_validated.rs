@@ -1,7 +1,7 @@
 //! `schedlab model --validate`: how far simulations of a model are from what was recorded.
 
-use crate::model::{SERVER, json};
-use crate::support::{ok, schedlab};
+use crate::model::SERVER;
+use crate::support::{json, ok, schedlab};
 
 #[test]
 fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
@@ -10,7 +10,7 @@ fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
     std::fs::write(folder.join("server.json"), SERVER).expect("written");
     ok(folder, &["sim", "-k", "linux-6.1", "-m", "2", "-w", "server.json", "-o", "t.arrows"]);
     let validated = |more: &[&str]| {
-        let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate", "--json"];
+        let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate"];
         json(folder, &[&args[..], more].concat())["validation"].clone()
     };
     let same = validated(&[]);
@@ -50,7 +50,7 @@ fn the_scheduler_that_was_recorded_repeats_the_waits_and_another_one_does_not() 
             &["sim", "-k", "linux-6.1", "-m", "2", "-w", "server.json", "--seed", seed, "-o", "t.arrows", "--force"],
         );
         for (errors, kernel) in of.iter_mut().zip(["linux-6.1", "linux-2.6.11"]) {
-            let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate", "--json", "--kernel", kernel];
+            let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate", "--kernel", kernel];
             let validation = json(folder, &args)["validation"].clone();
             for (error, part) in errors.iter_mut().zip(parts) {
                 *error += validation["errors"][part].as_f64().expect("a part") / 4.0;

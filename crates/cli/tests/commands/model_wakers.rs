@@ -1,12 +1,6 @@
 //! `schedlab model` of tasks that do next to nothing but wake others.
 
-use crate::support::ok;
-use serde_json::Value;
-use std::path::Path;
-
-fn json(folder: &Path, args: &[&str]) -> Value {
-    serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).expect("one JSON document")
-}
+use crate::support::{json, ok};
 
 /// In a simulation, a task may wake others without any CPU time.
 #[test]

@@ -1,16 +1,11 @@
 //! `schedlab whatif` through the command line. The right answer is known where the "recording" is a simulation: the
 //! same load simulated directly under the other kernel.
 
-use crate::support::{ok, schedlab};
+use crate::support::{json, ok, schedlab};
 use serde_json::Value;
-use std::path::Path;
 
 /// Clients and servers, a beat, forked jobs and a batch task at nice 10.
 const SERVER: &str = include_str!("../../../../workloads/server.json");
-
-fn json(folder: &Path, args: &[&str]) -> Value {
-    serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).expect("one JSON document")
-}
 
 /// So long most of what another kernel changes stands out from chance.
 const LONG: &str = "4s";

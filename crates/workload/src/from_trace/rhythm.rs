@@ -36,6 +36,11 @@ fn folded(interval: Nanos, period: Nanos) -> (f64, u64) {
     ((interval as f64 - (beats * period) as f64) / period as f64, beats)
 }
 
+/// Whether an expiry may have gone by in this interval; in any where it is not known what is usual (0).
+fn is_long(interval: Nanos, usual: Nanos) -> bool {
+    interval * 2 >= usual * 3
+}
+
 /// When a task was woken, one time after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rhythm {
@@ -88,26 +93,20 @@ impl Rhythm {
         if self.usual > 0 {
             self.beats += folded(interval, self.usual).1;
         }
-        if !self.irregular && (self.usual == 0 || self.is_long(interval)) {
+        if !self.irregular && is_long(interval, self.usual) {
             self.long.push(Long { place, slept, interval });
         }
         if seen >= FEWEST && seen.is_power_of_two() {
-            let is_first = self.usual == 0;
-            self.usual = self.intervals.percentile(50).max(1);
-            if is_first {
-                let usual = self.usual;
+            let usual = self.intervals.percentile(50).max(1);
+            if self.usual == 0 {
                 self.beats = self.long.iter().map(|long| folded(long.interval, usual).1).sum();
             }
-            let usual = self.usual;
-            self.long.retain(|long| long.interval * 2 >= usual * 3);
+            self.usual = usual;
+            self.long.retain(|long| is_long(long.interval, usual));
         }
         if self.long.len() as u64 > FEWEST + seen / 4 {
             (self.irregular, self.long) = (true, Vec::new());
         }
-    }
-
-    fn is_long(&self, interval: Nanos) -> bool {
-        interval * 2 >= self.usual * 3
     }
 
     /// The rhythm, when the task wakes on a beat that its sleeps alone do not explain: after a longer burst or wait it
