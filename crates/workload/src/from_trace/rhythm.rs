@@ -128,8 +128,9 @@ impl Rhythm {
         let exact = (last - first) / self.beats.max(1);
         let (difference, beats) = folded(exact, usual);
         let period = if beats == 1 && difference.abs() < PRECISE { exact } else { usual };
-        let on_grid = self.long.iter().filter(|long| folded(long.interval, period).0.abs() <= OFF_GRID).count();
-        Some(Beat { period, keeps_grid: on_grid > 0 && on_grid * 2 >= self.long.len() })
+        let long = || self.long.iter().map(|long| long.interval).filter(|interval| is_long(*interval, usual));
+        let on_grid = long().filter(|interval| folded(*interval, period).0.abs() <= OFF_GRID).count();
+        Some(Beat { period, keeps_grid: on_grid > 0 && on_grid * 2 >= long().count() })
     }
 }
 
@@ -151,6 +152,21 @@ pub(super) fn count_missed(tasks: &mut [Task]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_expiries_that_were_missed_show_a_grid() {
+        let beat = |expiries: &[u64]| {
+            let mut rhythm = Rhythm::default();
+            expiries.iter().for_each(|expiry| rhythm.add(expiry * 10_000_000, 4_000_000, 0));
+            rhythm.beat(1.0)
+        };
+        let period = 10_000_000;
+        // Before there are enough to say what is usual, and then.
+        assert_eq!(beat(&[1, 2, 3, 4, 5, 6, 7]), Some(Beat { period, keeps_grid: false }));
+        assert_eq!(beat(&[1, 2, 3, 5, 6, 7, 8]), Some(Beat { period, keeps_grid: true }));
+        assert_eq!(beat(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), Some(Beat { period, keeps_grid: false }));
+        assert_eq!(beat(&[1, 2, 3, 5, 6, 7, 8, 9, 10, 11]), Some(Beat { period, keeps_grid: true }));
+    }
 
     #[test]
     fn a_timer_that_keeps_its_grid_does_so_during_a_pause() {
