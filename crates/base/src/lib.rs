@@ -39,7 +39,7 @@ pub use meta::{CpuPlace, Meta};
 pub use path_text::{PathText, path_text, path_texts};
 pub use pattern::fits;
 pub use release::{Release, v, v2_6};
-pub use rng::{Rng, rounded};
+pub use rng::{Draws, Rng, rounded};
 pub use smt::{SMT_LOSS_PERCENT, SmtSpeeds};
 pub use system::System;
 pub use target::{Coverage, Partial, Target};

@@ -1,4 +1,15 @@
-//! The seeded generator behind every random draw. The same seed gives the same draws on every machine.
+//! The seeded generators behind every random draw. The same seed gives the same draws on every machine.
+
+/// What SplitMix64 (Steele, Lea and Flood, 2014) adds for each number.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What SplitMix64 makes of its sum: 64 random bits.
+#[inline]
+fn mixed(sum: u64) -> u64 {
+    let z = (sum ^ (sum >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
 
 /// xoshiro256** (Blackman and Vigna, 2018), seeded by SplitMix64.
 #[derive(Clone, Debug)]
@@ -10,11 +21,8 @@ impl Rng {
     pub fn new(seed: u64) -> Self {
         let mut x = seed;
         Self(std::array::from_fn(|_| {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = x;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
+            x = x.wrapping_add(GAMMA);
+            mixed(x)
         }))
     }
 
@@ -45,13 +53,57 @@ impl Rng {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A draw from nearly a normal distribution with this mean and standard deviation, never below 0. It is the sum of
-    /// four uniform draws (Irwin-Hall), which needs no transcendental function and so gives the same bits on every
-    /// machine. Its tails end at 3.46 standard deviations.
+    /// A draw from nearly a normal distribution with this mean and standard deviation, never below 0. Without a
+    /// deviation nothing is drawn.
     pub fn about(&mut self, mean: u64, sd: u64) -> u64 {
-        let sum: f64 = (0..4).map(|_| self.unit()).sum();
-        let draw = mean as f64 + (sum - 2.0) * 1.732_050_807_568_877_2 * sd as f64;
-        if draw <= 0.0 { 0 } else { rounded(draw) }
+        if sd == 0 {
+            return mean;
+        }
+        let bits = [self.next_u64(), self.next_u64()];
+        about(mean, sd, bits)
+    }
+}
+
+/// A draw from nearly a normal distribution with this mean and standard deviation, never below 0. It is the sum of
+/// four uniform draws of 32 bits (Irwin-Hall), which needs no transcendental function and so gives the same result on
+/// every machine. Its tails end at 3.46 standard deviations.
+#[inline]
+fn about(mean: u64, sd: u64, bits: [u64; 2]) -> u64 {
+    let sum: u64 = bits.iter().map(|bits| (bits >> 32) + (bits & 0xffff_ffff)).sum();
+    let deviation = (sum as i64 - (2 << 32)) as f64 * (1.732_050_807_568_877_2 / (1_u64 << 32) as f64);
+    let draw = mean as f64 + deviation * sd as f64;
+    if draw <= 0.0 { 0 } else { rounded(draw) }
+}
+
+/// Draws of many, of whom each has a sequence of its own: what one draws does not depend on when and how often others
+/// do. So a task's bursts are the same under every scheduler, in the simulation and on a real kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// The sequence of all forked tasks.
+    pub const FORKED: u32 = u32::MAX;
+
+    /// The number in [`Self::FORKED`] of the first draw of a forked task, the `nth` of its kind.
+    #[must_use]
+    pub fn first_of(kind: u32, nth: u32) -> u32 {
+        mixed(u64::from(kind) << 32 | u64::from(nth)) as u32
+    }
+
+    /// Creates the sequences; equal seeds give equal ones.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(mixed(seed.wrapping_add(GAMMA)))
+    }
+
+    /// The draw with this number of a sequence, distributed as [`Rng::about`].
+    #[inline]
+    #[must_use]
+    pub fn about(self, sequence: u32, number: u32, mean: u64, sd: u64) -> u64 {
+        // The sequences begin at places of SplitMix64's that are nowhere near each other.
+        let at = self.0.wrapping_add(u64::from(sequence).wrapping_mul(0xd134_2543_de82_ef95));
+        let first = at.wrapping_add(u64::from(number).wrapping_mul(GAMMA.wrapping_mul(2)));
+        about(mean, sd, [mixed(first), mixed(first.wrapping_add(GAMMA))])
     }
 }
 
@@ -66,7 +118,7 @@ pub fn rounded(x: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Rng;
+    use super::{Draws, Rng};
 
     #[test]
     fn equal_seeds_draw_equal_numbers() {
@@ -77,10 +129,27 @@ mod tests {
 
     #[test]
     fn about_has_its_mean_and_deviation() {
-        let mut rng = Rng::new(3);
-        let draws: Vec<f64> = (0..20_000).map(|_| rng.about(5000, 500) as f64).collect();
-        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-        let sd = (draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / draws.len() as f64).sqrt();
-        assert!((mean - 5000.0).abs() < 15.0 && (sd - 500.0).abs() < 15.0, "{mean} {sd}");
+        let (mut rng, draws) = (Rng::new(3), Draws::new(3));
+        is_about(&(0..20_000).map(|_| rng.about(5000, 500)).collect::<Vec<_>>());
+        is_about(&(0..20_000).map(|number| draws.about(7, number, 5000, 500)).collect::<Vec<_>>());
+        is_about(&(0..20_000).map(|sequence| draws.about(sequence, 7, 5000, 500)).collect::<Vec<_>>());
+        is_about(&(0..20_000).map(|seed| Draws::new(seed).about(0, 0, 5000, 500)).collect::<Vec<_>>());
+    }
+
+    /// The draws have a mean of 5,000 and a deviation of 500, and one says nothing about the next.
+    fn is_about(draws: &[u64]) {
+        let n = draws.len() as f64;
+        let off: Vec<f64> = draws.iter().map(|draw| *draw as f64 - 5000.0).collect();
+        let (mean, sd) = (off.iter().sum::<f64>() / n, (off.iter().map(|d| d * d).sum::<f64>() / n).sqrt());
+        let next = off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / n / 250_000.0;
+        assert!(mean.abs() < 15.0 && (sd - 500.0).abs() < 15.0 && next.abs() < 0.03, "{mean} {sd} {next}");
+    }
+
+    #[test]
+    fn sequences_differ_by_seed_and_number() {
+        let one = |seed, sequence| (0..4).map(|n| Draws::new(seed).about(sequence, n, 5000, 500)).collect::<Vec<_>>();
+        assert_eq!(one(7, 1), one(7, 1));
+        assert_ne!(one(7, 1), one(7, 2));
+        assert_ne!(one(7, 1), one(8, 1));
     }
 }

@@ -12,7 +12,7 @@ use crate::sync::{self, AtBarrier};
 use crate::sys;
 use crate::work::{Burst, Worker};
 use crate::world::World;
-use schedlab_base::{Error, Nanos, Result, Rng, Tid};
+use schedlab_base::{Draws, Error, Nanos, Result, Tid};
 use schedlab_sim::program::{Amount, Op, Setting, TaskSpec};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -32,7 +32,10 @@ pub(crate) struct Task {
     tid: Tid,
     attributes: Attributes,
     worker: Worker<'static>,
-    rng: Rng,
+    draws: Draws,
+    /// The sequence that is its own, and how many amounts its program came to.
+    sequence: u32,
+    drawn: u32,
     started: Nanos,
     /// When it is killed; never if that is the largest time.
     dies_at: Nanos,
@@ -67,7 +70,9 @@ impl Task {
             tid,
             attributes: Attributes::inherited(group),
             worker: Worker::new(world.calibration, &world.capacities, world.over()),
-            rng: Rng::new(world.options.seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            draws: Draws::new(world.options.seed),
+            sequence: at as u32,
+            drawn: 0,
             started: 0,
             dies_at: Nanos::MAX,
             held: Vec::with_capacity(8),
@@ -80,7 +85,9 @@ impl Task {
             device: None,
         };
         if at >= world.load().tasks.len() {
-            task.worker.is_one_of_many(slot.number.load(Ordering::Acquire));
+            let (template, number) = (slot.template.load(Ordering::Acquire), slot.number.load(Ordering::Acquire));
+            (task.sequence, task.drawn) = (Draws::FORKED, Draws::first_of(template, number));
+            task.worker.is_one_of_many(number);
         }
         task.attributes.apply(&spec.initial, &world.groups).map_err(in_task)?;
         if let Some(user) = spec.user.filter(|user| *user != 0) {
@@ -310,8 +317,14 @@ impl Task {
         self.questions.extend(question.map(|asker| (sem, asker)));
     }
 
+    /// What an amount comes to this time: the same as in a simulation with this seed.
     fn draw(&mut self, amount: Amount) -> Nanos {
-        if amount.sd == 0 { amount.mean } else { self.rng.about(amount.mean, amount.sd) }
+        let drawn = self.drawn;
+        self.drawn = drawn.wrapping_add(1);
+        if amount.sd == 0 {
+            return amount.mean;
+        }
+        self.draws.about(self.sequence, drawn, amount.mean, amount.sd)
     }
 
     fn burst(&mut self, amount: Amount, scaled: bool) {

@@ -7,14 +7,14 @@ use crate::core::{Cause, Core, Taken};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
 use crate::invariants::Checks;
-use crate::process::{NO_COPY, Process, Wait};
+use crate::process::{Mark, NO_COPY, Process, Wait};
 use crate::program::{Load, Start};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
 use crate::scheduler::Scheduler;
 use crate::stall;
 use crate::task::{State, TaskId};
-use schedlab_base::{CpuId, Error, GroupRecord, Nanos, Result, Rng, Sink};
+use schedlab_base::{CpuId, Draws, Error, GroupRecord, Nanos, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
 mod birth;
@@ -127,7 +127,7 @@ pub(crate) struct Engine<'a, S> {
     resources: Resources,
     load: &'a Load,
     options: Options,
-    rng: Rng,
+    draws: Draws,
     sink: &'a mut dyn Sink,
     /// The number of runnable tasks that do not merely spin.
     active: u32,
@@ -195,7 +195,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             resources: Resources::new(load),
             load,
             options: *options,
-            rng: Rng::new(options.seed),
+            draws: Draws::new(options.seed),
             sink,
             active: 0,
             ended: 0,
@@ -333,7 +333,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Handles an expired timer: starts a task, wakes a sleeper, or ends a task's life.
     fn timer(&mut self, p: TaskId) {
-        if self.processes[p as usize].killed || self.cx.task(p).state == State::Dead {
+        if self.processes[p as usize].is(Mark::Killed) || self.cx.task(p).state == State::Dead {
             // It was for what the task waited for before, or for its end.
             return;
         }

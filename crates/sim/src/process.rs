@@ -1,8 +1,8 @@
 //! The execution state of a task's program: its position, the rest of its burst, and what it waits for.
 
-use crate::program::{Amount, Load, Op, TaskSpec};
+use crate::program::{Load, Op, TaskSpec};
 use crate::task::TaskId;
-use schedlab_base::{Nanos, Rng};
+use schedlab_base::Nanos;
 use std::collections::VecDeque;
 
 /// The place of a task among those that wait for a mutex: its priority as traces contain it, and a deadline task's
@@ -106,6 +106,25 @@ static NOTHING_RARE: Rare<'static> = Rare {
     job: (&[], 0),
 };
 
+/// What is so of a process now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    /// Inside `Wait`: the condition has been signalled, and the mutex must still be taken again.
+    Relock = 1,
+    /// It has waited for the mutex that it is to lock, or at a condition: it counts on others to wait for it too.
+    Waited = 2,
+    /// Inside `Exec`: a CPU has been chosen.
+    Execs = 4,
+    /// What its next operation takes in the kernel first, it has done.
+    Paid = 8,
+    /// It was killed, and ends when it gets a CPU.
+    Killed = 16,
+    /// It does a job, which several tasks share out.
+    InJob = 32,
+    /// It was forked.
+    Forked = 64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Process<'a> {
     /// What it is one of. Copies share it, and with it the program, which stays in the cache however many there are.
@@ -113,25 +132,15 @@ pub(crate) struct Process<'a> {
     /// Which of them it is, or [`NO_COPY`].
     copy: u32,
     pub pc: u32,
-    /// The remaining rounds of the innermost loop.
+    /// The remaining rounds of the innermost loop; 0 outside of loops.
     rounds: u64,
-    looping: bool,
     /// The current burst, and what is left of it.
     pub burst: Burst,
     left: Nanos,
     pub wait: Wait,
-    /// Inside `Wait`: the condition has been signalled, and the mutex must still be taken again.
-    pub relock: bool,
-    /// It has waited for the mutex that it is to lock, or at a condition: it counts on others to wait for it too.
-    pub waited: bool,
-    /// Inside `Exec`: a CPU has been chosen.
-    pub execs: bool,
-    /// What its next operation takes in the kernel first, it has done.
-    pub paid: bool,
-    /// It was killed, and ends when it gets a CPU.
-    pub killed: bool,
-    /// It does a job, which several tasks share out.
-    in_job: bool,
+    marks: u8,
+    /// How many amounts its program came to: which number of its sequence the next draw is.
+    pub drawn: u32,
     rare: Option<Box<Rare<'a>>>,
 }
 
@@ -144,18 +153,27 @@ impl<'a> Process<'a> {
             copy,
             pc: 0,
             rounds: 0,
-            looping: false,
             burst: Burst::Work,
             left: 0,
             wait: Wait::Nothing,
-            relock: false,
-            paid: false,
-            waited: false,
-            execs: false,
-            killed: false,
-            in_job: false,
+            marks: 0,
+            drawn: 0,
             rare: clock_poll.map(|clock_poll| Box::new(Rare { clock_poll, ..Rare::default() })),
         }
+    }
+
+    /// Whether this is so.
+    #[inline]
+    pub fn is(&self, mark: Mark) -> bool {
+        self.marks & mark as u8 != 0
+    }
+
+    /// Says whether this is so from now on. Returns whether it was.
+    #[inline]
+    pub fn mark(&mut self, mark: Mark, is_so: bool) -> bool {
+        let was = self.is(mark);
+        self.marks = if is_so { self.marks | mark as u8 } else { self.marks & !(mark as u8) };
+        was
     }
 
     /// Its name in traces.
@@ -176,7 +194,7 @@ impl<'a> Process<'a> {
     /// The next operation: that of the job while there is one.
     #[inline]
     pub fn next_op(&mut self) -> Option<&'a Op> {
-        if self.in_job { self.fetch_in_job() } else { self.fetch() }
+        if self.is(Mark::InJob) { self.fetch_in_job() } else { self.fetch() }
     }
 
     /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
@@ -195,7 +213,7 @@ impl<'a> Process<'a> {
     fn fetch_in_job(&mut self) -> Option<&'a Op> {
         let (ops, at) = self.rare().job;
         let op = ops.get(at as usize);
-        self.in_job = op.is_some();
+        self.mark(Mark::InJob, op.is_some());
         op.or_else(|| self.spec.program.get(self.pc as usize))
     }
 
@@ -203,13 +221,13 @@ impl<'a> Process<'a> {
     #[cold]
     pub fn begin_job(&mut self, ops: &'a [Op]) {
         self.rare_mut().job = (ops, 0);
-        self.in_job = true;
+        self.mark(Mark::InJob, true);
     }
 
     /// The operation is done: the next one follows.
     #[inline]
     pub fn advance(&mut self) {
-        if self.in_job {
+        if self.is(Mark::InJob) {
             self.advance_in_job();
         } else {
             self.pc += 1;
@@ -239,8 +257,8 @@ impl<'a> Process<'a> {
     fn jumps(&mut self, op: &Op) -> bool {
         match op {
             Op::LoopStart { times } => {
-                if std::mem::replace(&mut self.looping, true) {
-                    let rounds = self.rounds;
+                let rounds = self.rounds;
+                if rounds > 0 {
                     self.rare_mut().around.push(rounds);
                 }
                 self.rounds = times.unwrap_or(u64::MAX);
@@ -251,8 +269,7 @@ impl<'a> Process<'a> {
                     self.rounds -= 1;
                 }
                 if self.rounds == 0 {
-                    let around = self.rare.as_mut().and_then(|rare| rare.around.pop());
-                    (self.looping, self.rounds) = (around.is_some(), around.unwrap_or(0));
+                    self.rounds = self.rare.as_mut().and_then(|rare| rare.around.pop()).unwrap_or(0);
                     self.pc += 1;
                 } else {
                     self.pc = *start + 1;
@@ -299,8 +316,13 @@ fn done(time: Nanos, speed: u32) -> Nanos {
     (u128::from(time) * u128::from(speed) / 1024) as Nanos
 }
 
-/// Returns an amount, drawn at random if it varies.
-#[inline]
-pub(crate) fn draw(amount: Amount, rng: &mut Rng) -> Nanos {
-    if amount.sd == 0 { amount.mean } else { rng.about(amount.mean, amount.sd) }
+#[cfg(test)]
+mod tests {
+    use super::Process;
+
+    /// A load may have a million of them.
+    #[test]
+    fn a_process_takes_less_than_a_cache_line() {
+        assert_eq!(size_of::<Process>(), 56);
+    }
 }

@@ -37,7 +37,7 @@ fn the_direction_is_that_of_a_direct_simulation() {
     // Right and wrong directions: of those that it claims, and of all.
     let (mut claimed, mut all) = ([0, 0], [0, 0]);
     let (o1, cfs, eevdf) = ("linux-2.6.11", "linux-6.1", "linux-6.12");
-    for (from, to) in [(cfs, eevdf), (eevdf, cfs), (cfs, o1), (eevdf, o1)] {
+    for (from, to) in [(cfs, eevdf), (eevdf, cfs), (cfs, o1), (eevdf, o1), (o1, eevdf)] {
         let folder = simulated_for(LONG, from);
         let folder = folder.path();
         let before = json(folder, &["stats", "t.arrows"]);

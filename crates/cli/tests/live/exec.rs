@@ -175,6 +175,34 @@ fn median_slice(trace: &Trace, tid: i64) -> f64 {
     slices[slices.len() / 2] as f64 / 1000.0
 }
 
+/// A simulation with the same seed is of the same bursts: what differs is what the kernels did.
+#[test]
+fn tasks_draw_what_they_draw_in_the_simulation() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{
+        "global": { "duration": 3 },
+        "tasks": {
+            "worker": { "instance": 2, "loop": 25, "run": { "mean": 4000, "sd": 2000 }, "sleep": 3000 },
+            "parent": { "loop": 1, "run": 1000, "fork": "child" },
+            "child": { "instance": 0, "loop": 20, "run": { "mean": 4000, "sd": 2000 }, "sleep": 3000 }
+        }
+    }"#;
+    let file = workload(dir.path(), text);
+    let real = by_name(&json(&exec(&file, &["--seed", "7"]))["execution"]["tasks"]);
+    let simulated = |seed: &str| {
+        let file = file.to_str().unwrap();
+        let command = ["sim", file, "--kernel", "linux-6.12", "--machine", "2", "--json", "--seed", seed];
+        by_name(&json(&Command::new(SCHEDLAB).args(command).output().unwrap())["tasks"])
+    };
+    let (same, other) = (simulated("7"), simulated("8"));
+    for name in ["worker-0", "worker-1", "child-0"] {
+        let wanted = &real[name]["bursts"]["wanted_us"];
+        assert_eq!(wanted, &same[name]["run_us"], "{name}");
+        assert_ne!(wanted, &other[name]["run_us"], "{name}");
+    }
+}
+
 #[test]
 fn periodic_tasks_do_their_periods_and_their_work() {
     let Some(_guard) = may_record() else { return };

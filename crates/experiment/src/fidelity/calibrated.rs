@@ -35,7 +35,7 @@ pub(super) fn once(
     let loads = calibration(machine.cpus.len(), question.forks());
     let subjects: Vec<Subject> = loads.into_iter().map(Subject::Known).collect();
     let mut of = on_threads(&subjects, kernel.at_once(question.threads), &recorded, &|| {})?.into_iter();
-    let ((mut setup, remarks, _), (other, _, table)) = of.next().zip(of.next()).expect("one for each load");
+    let ((mut setup, remarks, wake_ups), (other, _, calls)) = of.next().zip(of.next()).expect("one for each load");
     setup.machine.name.clone_from(&machine.name);
     let costs = &mut setup.machine.costs;
     let remote = other.machine.costs.remote_idle_exit_ns;
@@ -48,7 +48,7 @@ pub(super) fn once(
     }
     // Where the lengths of bursts are taken from each run, calls are in them.
     if !shares_clock(kernel, machine) {
-        (costs.blocking_call_ns, costs.waking_call_ns) = calls::medians(&table);
+        (costs.blocking_call_ns, costs.waking_call_ns) = calls::blocking_and_waking(&wake_ups, &calls);
         if let Some((.., table)) = forks {
             [costs.forking_call_ns, costs.forked_task_ns, costs.exit_ns] =
                 calls::of_forks(&table, costs.blocking_call_ns);

@@ -10,10 +10,11 @@ use schedlab_measure::lanes::Doing;
 /// So many bursts at least show it.
 pub(super) const FEWEST: usize = 16;
 
-/// Both, in this order, as the calibration's recording shows them in the median; 0 where too few bursts do.
-pub(super) fn medians(table: &Table) -> (Nanos, Nanos) {
-    let blocking = longer(table, &PULSES).unwrap_or(0);
-    (blocking, longer(table, &[WAKER]).map_or(0, |both| both.saturating_sub(blocking)))
+/// What a call takes in which a task is blocked, beside others that are at work, and what it takes to wake another one,
+/// as the calibration's recordings of wake-ups and of calls show them; 0 where too few bursts do.
+pub(super) fn blocking_and_waking(wake_ups: &Table, calls: &Table) -> (Nanos, Nanos) {
+    let both = longer(calls, &[WAKER]).unwrap_or(0);
+    (longer(wake_ups, &PULSES).unwrap_or(0), both.saturating_sub(longer(calls, &PULSES).unwrap_or(0)))
 }
 
 /// What it takes to fork a task, what one does before its program, and what its exit takes, where a call that blocks
@@ -42,16 +43,18 @@ fn lives(table: &Table) -> Vec<(Nanos, Nanos)> {
     forked.filter(|(_, ran)| !ran.contains(&0)).map(|(_, [first, last])| (first, last)).collect()
 }
 
-/// By how much the bursts of these tasks are longer than [`PULSE`], in the median.
+/// By how much the bursts of these tasks are longer than [`PULSE`].
 fn longer(table: &Table, names: &[&str]) -> Option<Nanos> {
     let pulses = (0..).zip(&table.tasks).filter(|(_, task)| key_of(&task.name, names).is_some());
     beyond_a_pulse(pulses.flat_map(|(slot, _)| bursts(table.rows.iter().filter(move |row| row.task == slot))).collect())
 }
 
-/// By how much these bursts are longer than [`PULSE`], in the median.
+/// By how much these bursts are longer than [`PULSE`], on average: CPU time is a sum. The longest and the shortest 5%,
+/// at which something else happened, do not count.
 fn beyond_a_pulse(mut bursts: Vec<Nanos>) -> Option<Nanos> {
     bursts.sort_unstable();
-    (bursts.len() >= FEWEST).then(|| bursts[bursts.len() / 2].saturating_sub(PULSE))
+    let of = &bursts[bursts.len() / 20..bursts.len() - bursts.len() / 20];
+    (bursts.len() >= FEWEST).then(|| (of.iter().sum::<Nanos>() / of.len() as Nanos).saturating_sub(PULSE))
 }
 
 /// How long a task computed between two sleeps, each time.
@@ -95,9 +98,9 @@ mod tests {
             }
             longer(&intervals.finish(), &PULSES)
         };
-        assert_eq!(of(22, "pulse-3"), Some(31_000));
-        assert_eq!(of(22, "bound"), Some(31_000));
-        assert_eq!(of(22, "idle"), None, "it computes for longer");
+        assert_eq!(of(25, "pulse-3"), Some(31_000));
+        assert_eq!(of(25, "bound"), Some(31_000));
+        assert_eq!(of(25, "idle"), None, "it computes for longer");
         assert_eq!(of(12, "bound"), None, "too few");
     }
 
@@ -158,6 +161,9 @@ mod tests {
                 ]);
             }
         }
-        assert_eq!(medians(&intervals.finish()), (40_000, 25_000));
+        let calls = intervals.finish();
+        assert_eq!(blocking_and_waking(&calls, &calls), (40_000, 25_000));
+        let none = Table { rows: Vec::new(), ..calls };
+        assert_eq!(blocking_and_waking(&none, &none), (0, 0));
     }
 }

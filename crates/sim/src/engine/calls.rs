@@ -1,7 +1,7 @@
 //! The time that system calls take from a task, beside its bursts.
 
 use super::Engine;
-use crate::process::Burst;
+use crate::process::{Burst, Mark};
 use crate::program::Op;
 use crate::scheduler::Scheduler;
 use crate::task::TaskId;
@@ -34,7 +34,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Whether the task has first to do what its next operation, or its exit if there is none, takes in the kernel
     /// before it has an effect. It does that now.
     fn pays_first(&mut self, cpu: CpuId, p: TaskId, op: Option<&Op>) -> bool {
-        if std::mem::take(&mut self.processes[p as usize].paid) {
+        if self.processes[p as usize].mark(Mark::Paid, false) {
             return false;
         }
         let takes = match op {
@@ -43,7 +43,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Some(op) => self.sends(cpu, p, op),
         };
         if takes > 0 {
-            self.processes[p as usize].paid = true;
+            self.processes[p as usize].mark(Mark::Paid, true);
             self.processes[p as usize].begin(Burst::Time, takes);
         }
         takes > 0

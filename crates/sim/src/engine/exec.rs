@@ -2,12 +2,12 @@
 
 use super::{Engine, MOST_TASKS};
 use crate::core::Cause;
-use crate::process::{Burst, Wait, draw};
+use crate::process::{Burst, Mark, Wait};
 use crate::program::{Amount, Op, Start};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
 use crate::task::{State, TaskId, tid};
-use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
+use schedlab_base::{CpuId, Draws, Error, Nanos, Payload, Result};
 
 /// The bytes that `Mem` moves in a ns unless the machine's file says otherwise: about 10 GB/s for one core.
 const MEMORY_BYTES_PER_NS: u64 = 10;
@@ -57,7 +57,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let process = &mut self.processes[p as usize];
         let done = process.burst;
         process.begin(Burst::Work, 0);
-        if done.ends_otherwise() || process.killed {
+        if done.ends_otherwise() || process.is(Mark::Killed) {
             return self.goes_on_otherwise(cpu, p, done);
         }
         if self.cx.cpus[cpu as usize].turn_ends <= self.cx.now {
@@ -75,7 +75,7 @@ impl<S: Scheduler> Engine<'_, S> {
             };
             self.woken = 0;
             let did = self.execute(cpu, p, op)?;
-            if did.is_done() && !self.processes[p as usize].relock {
+            if did.is_done() && !self.processes[p as usize].is(Mark::Relock) {
                 self.processes[p as usize].advance();
             }
             // One that wakes its parent as it ends, perhaps by several posts, is not preempted any more.
@@ -147,7 +147,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.burst(p, Amount { mean, sd: 0 }, Burst::Work)
             }
             Op::Sleep(amount) => {
-                let length = draw(amount, &mut self.rng);
+                let length = self.draw(p, amount);
                 self.sleep_until(p, self.cx.now.saturating_add(length), false)
             }
             Op::Timeout(length) => self.sleep_until(p, self.cx.tick_after(length), false),
@@ -227,8 +227,23 @@ impl<S: Scheduler> Engine<'_, S> {
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
     }
 
+    /// What an amount of the task's program comes to this time: the next draw of the task's own sequence, if it varies.
+    /// One that does not vary counts too, so that what it is does not shift the draws after it. Forked tasks, whose
+    /// numbers depend on the schedule, share a sequence, and begin at places in it that do not.
+    #[inline]
+    fn draw(&mut self, p: TaskId, amount: Amount) -> Nanos {
+        let process = &mut self.processes[p as usize];
+        let drawn = process.drawn;
+        process.drawn = drawn.wrapping_add(1);
+        if amount.sd == 0 {
+            return amount.mean;
+        }
+        let sequence = if process.is(Mark::Forked) { Draws::FORKED } else { p };
+        self.draws.about(sequence, drawn, amount.mean, amount.sd)
+    }
+
     fn burst(&mut self, p: TaskId, amount: Amount, kind: Burst) -> Did {
-        let length = draw(amount, &mut self.rng);
+        let length = self.draw(p, amount);
         if length == 0 {
             return Did::Next;
         }
@@ -253,7 +268,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Waits on one of rt-app's timers: sleeps until the next expiry. A missed expiry is made up for (absolute) or
     /// dropped (relative). The first period begins with the task.
     fn timer_wait(&mut self, p: TaskId, timer: u32, period: Amount, absolute: bool) -> Did {
-        let period = draw(period, &mut self.rng);
+        let period = self.draw(p, period);
         let now = self.cx.now;
         let own = self.load.timers[timer as usize].1;
         let started = self.started(p);
@@ -281,7 +296,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         let process = &mut self.processes[p as usize];
         let mutex = &mut self.resources.mutexes[m as usize];
-        mutex.wanted |= std::mem::take(&mut process.waited) || mutex.owner.is_some();
+        mutex.wanted |= process.mark(Mark::Waited, false) || mutex.owner.is_some();
         if mutex.owner.is_none() {
             mutex.owner = Some(p);
             return Did::Next;
@@ -293,7 +308,7 @@ impl<S: Scheduler> Engine<'_, S> {
         } else {
             mutex.waiters.push_back(p);
             process.wait = Wait::Mutex(m);
-            process.waited = true;
+            process.mark(Mark::Waited, true);
         }
         Did::Retry
     }
@@ -349,17 +364,18 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn wait_cond(&mut self, p: TaskId, cond: u32, mutex: u32) -> Did {
-        if self.processes[p as usize].relock {
+        if self.processes[p as usize].is(Mark::Relock) {
             let did = self.lock(p, mutex, false);
             if matches!(did, Did::Next) {
-                self.processes[p as usize].relock = false;
+                self.processes[p as usize].mark(Mark::Relock, false);
             }
             return did;
         }
         self.unlock(p, mutex);
         self.resources.conds[cond as usize].push_back(p);
         let process = &mut self.processes[p as usize];
-        (process.relock, process.waited) = (true, true);
+        process.mark(Mark::Relock, true);
+        process.mark(Mark::Waited, true);
         self.wait_for(p, Wait::Cond(cond))
     }
 
@@ -392,7 +408,7 @@ impl<S: Scheduler> Engine<'_, S> {
     #[cold]
     fn goes_on_otherwise(&mut self, cpu: CpuId, p: TaskId, done: Burst) -> Result<()> {
         match done {
-            _ if self.processes[p as usize].killed => self.wind_up(cpu, p),
+            _ if self.processes[p as usize].is(Mark::Killed) => self.wind_up(cpu, p),
             Burst::SetUp => self.sets_itself_up(cpu, p),
             _ => self.stop_waiting_awake(cpu, p),
         }
@@ -421,7 +437,10 @@ impl<S: Scheduler> Engine<'_, S> {
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
         let child = self.create(spec, n, Some(p))?;
-        self.processes[child as usize].begin(Burst::SetUp, self.cx.machine.costs.forked_task_ns);
+        let process = &mut self.processes[child as usize];
+        process.mark(Mark::Forked, true);
+        process.drawn = Draws::first_of(template, n);
+        process.begin(Burst::SetUp, self.cx.machine.costs.forked_task_ns);
         self.wake_up_new(child, Some(p));
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use super::Engine;
 use crate::core::Cause;
-use crate::process::draw;
 use crate::program::{InterruptKind, InterruptSpec, Load};
 use crate::queue::{Key, Phase};
 use crate::scheduler::Scheduler;
@@ -35,7 +34,7 @@ impl Interrupts {
         // The gaps between random events are distributed exponentially.
         let gap = if random { (-(1.0 - self.rng.unit()).ln() * period as f64) as Nanos } else { period };
         self.next.push(Reverse((at.saturating_add(gap.max(1)), i)));
-        Some((i, draw(length, &mut self.rng)))
+        Some((i, self.rng.about(length.mean, length.sd)))
     }
 }
 

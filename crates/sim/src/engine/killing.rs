@@ -1,7 +1,7 @@
 //! Kills tasks that have lived for as long as they may.
 
 use super::Engine;
-use crate::process::{Burst, Wait};
+use crate::process::{Burst, Mark, Wait};
 use crate::program::Op;
 use crate::scheduler::Scheduler;
 use crate::task::{State, TaskId, tid};
@@ -51,7 +51,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// A signal reaches the task: it wakes up, or does not go on with its burst.
     pub(super) fn kill(&mut self, p: TaskId) {
         let process = &mut self.processes[p as usize];
-        process.killed = true;
+        process.mark(Mark::Killed, true);
         match self.cx.task(p).state {
             State::Dead => {}
             State::Sleeping { .. } => {
@@ -93,7 +93,9 @@ impl<S: Scheduler> Engine<'_, S> {
                 op if op.serves_others() => _ = self.execute(cpu, p, op)?,
                 _ => {}
             }
-            (born..self.cx.nr_tasks()).for_each(|child| self.processes[child as usize].killed = true);
+            (born..self.cx.nr_tasks()).for_each(|child| {
+                self.processes[child as usize].mark(Mark::Killed, true);
+            });
         }
         self.exit(cpu, p);
         Ok(())

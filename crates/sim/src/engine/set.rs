@@ -5,6 +5,7 @@ use super::birth::{apply, clamp};
 use super::exec::Did;
 use crate::core::Cause;
 use crate::cpuset::CpuSet;
+use crate::process::Mark;
 use crate::program::Setting;
 use crate::scheduler::{Placement, Scheduler};
 use crate::task::{TaskId, tid};
@@ -82,7 +83,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// The task calls `execve()`. As it has nothing in the caches then, it moves to an idler CPU first (`sched_exec`).
     pub(super) fn exec(&mut self, cpu: CpuId, p: TaskId) -> Did {
-        if !std::mem::replace(&mut self.processes[p as usize].execs, true) {
+        if !self.processes[p as usize].mark(Mark::Execs, true) {
             self.catch_up(cpu);
             let to = self.sched.select_task_rq(&mut self.cx, p, cpu, Placement::Exec { from: cpu });
             assert!(self.cx.task(p).allowed.contains(to), "task {p} was put on CPU {to}");
@@ -93,7 +94,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 return Did::MovedFirst;
             }
         }
-        self.processes[p as usize].execs = false;
+        self.processes[p as usize].mark(Mark::Execs, false);
         self.cx.emit(cpu, Payload::Exec { tid: tid(p), old: tid(p) });
         Did::Next
     }

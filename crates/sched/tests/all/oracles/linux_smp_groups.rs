@@ -17,6 +17,7 @@ const LINUX_6_1: Guest = Guest {
     tick: |_| 4_000_000,
     softirqd: None,
     worker_us: |_| 1_000,
+    seeds: 101,
 };
 
 /// Debian's 6.12 has autogroups on: the tasks of no group, which are of one session, are a group.

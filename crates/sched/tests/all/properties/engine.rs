@@ -183,6 +183,41 @@ fn equal_seeds_give_equal_events() {
     }
 }
 
+/// What a task draws does not depend on when it gets a CPU, nor on what others draw.
+#[test]
+fn a_task_draws_the_same_under_every_scheduler() {
+    let vary = |mean| Amount { mean, sd: mean / 3 };
+    let bursts = |name: &str, rounds: u64| {
+        let one = [Op::Run(vary(MS)), Op::Sleep(vary(2 * MS))];
+        once(name, (0..rounds).flat_map(|_| one.clone()).collect())
+    };
+    let mut parent = bursts("parent", 3);
+    parent.program.extend([Op::Fork(0), Op::Run(vary(MS)), Op::Fork(0), Op::Fork(1)]);
+    let load = Load {
+        tasks: vec![bursts("a", 20), bursts("b", 30), parent],
+        templates: vec![bursts("x", 5), bursts("y", 5)],
+        ..Load::default()
+    };
+    let ran = |kernel: &str, load: &Load| -> Vec<(String, Nanos)> {
+        let how = How { duration: None, seed: 11, skip_ticks: true };
+        let accounts = simulate_how(kernel, &bare("2"), load, &[], &how);
+        let mut ran: Vec<_> = accounts.names.iter().cloned().zip(accounts.tasks.iter().map(|task| task.run)).collect();
+        ran.sort();
+        ran
+    };
+    let all = ran("linux-6.12", &load);
+    assert_eq!(all.len(), 6);
+    assert_eq!(all.iter().map(|(_, run)| run).collect::<std::collections::BTreeSet<_>>().len(), 6, "{all:?}");
+    for kernel in KERNELS {
+        assert_eq!(ran(kernel.name, &load), all, "{}", kernel.name);
+    }
+    // Others beside it change nothing, and neither does an amount of its own that does not vary any more.
+    let mut changed = load;
+    changed.tasks.push(bursts("other", 40));
+    changed.tasks[0].program[1] = Op::Sleep(exactly(7 * MS));
+    assert_eq!(ran("linux-6.12", &changed).iter().filter(|one| all.contains(one)).count(), 6);
+}
+
 fn failure(load: &Load, duration: Option<Nanos>) -> String {
     let (kernel, machine) = (find("linux-6.12").unwrap(), bare("2"));
     let values = kernel.values(&machine, &[]).unwrap();
