@@ -98,9 +98,9 @@ mod tests {
             }
             longer(&intervals.finish(), &PULSES)
         };
-        assert_eq!(of(25, "pulse-3"), Some(31_000));
-        assert_eq!(of(25, "bound"), Some(31_000));
-        assert_eq!(of(25, "idle"), None, "it computes for longer");
+        assert_eq!(of(26, "pulse-3"), Some(31_000));
+        assert_eq!(of(26, "bound"), Some(31_000));
+        assert_eq!(of(26, "idle"), None, "it computes for longer");
         assert_eq!(of(12, "bound"), None, "too few");
     }
 
