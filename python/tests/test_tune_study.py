@@ -182,6 +182,7 @@ def test_the_study_beside_them_is_good(tmp_path: Path) -> None:
         (["STUDY", "--trials", "0"], "--trials"),
         (["STUDY", "--time", "2"], "2"),
         (["STUDY", "--on", "mars"], 'schedlab: --on: there is no "mars"; write sim, live, command, or vm:debian-6.1'),
+        (["STUDY", "--on", "vm:mars"], 'schedlab: "mars" is no kernel; known are debian-6.12'),
         (["STUDY", "--screen", "sim"], "sim needs no screening"),
         (["STUDY", "--screen", "sim", "--cycle"], "exclude each other"),
         (["STUDY", "-o", "STUDY"], "s.toml: exists already; choose another name or give --force"),

@@ -213,8 +213,9 @@ def _blamed(study: Study, message: str) -> InputError:
         return InputError(message)
     if message.startswith("live.watchdog: "):
         return error(("live", "watchdog"), message.removeprefix("live.watchdog: "), "name a program that is there")
-    if "is no kernel; write vm:" in message:
-        return error(("backend",), message[message.index('"') :])
+    if unknown := re.search(r'"[^"]*" is no kernel; .*|the kernel \S+ is not on this machine; .*', message):
+        in_file = study.document.line("backend")
+        return error(("backend",), unknown[0]) if in_file else InputError(unknown[0])
     if message.startswith("duration: ") and study.duration:
         return error(("duration",), message.removeprefix("duration: "))
     for kind, own in (("objectives", study.objectives), ("constraints", study.constraints)):
