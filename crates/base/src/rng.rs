@@ -75,8 +75,8 @@ fn about(mean: u64, sd: u64, bits: [u64; 2]) -> u64 {
     if draw <= 0.0 { 0 } else { rounded(draw) }
 }
 
-/// Draws of many, of whom each has a sequence of its own: what one draws does not depend on when and how often others
-/// do. So a task's bursts are the same under every scheduler, in the simulation and on a real kernel.
+/// Random draws for many tasks. Each task has its own sequence, so that what one draws does not depend on the others:
+/// its bursts are the same under every scheduler, in the simulation and on a real kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws(u64);
 
@@ -96,10 +96,18 @@ impl Draws {
         Self(mixed(seed.wrapping_add(GAMMA)))
     }
 
-    /// The draw with this number of a sequence, distributed as [`Rng::about`].
+    /// The next draw of a sequence in which `drawn` were made before, distributed as [`Rng::about`]. One without a
+    /// deviation counts too, so that it does not shift the draws after it.
     #[inline]
-    #[must_use]
-    pub fn about(self, sequence: u32, number: u32, mean: u64, sd: u64) -> u64 {
+    pub fn next(self, sequence: u32, drawn: &mut u32, mean: u64, sd: u64) -> u64 {
+        let number = *drawn;
+        *drawn = number.wrapping_add(1);
+        if sd == 0 { mean } else { self.about(sequence, number, mean, sd) }
+    }
+
+    /// The draw with this number of a sequence.
+    #[inline]
+    fn about(self, sequence: u32, number: u32, mean: u64, sd: u64) -> u64 {
         // The sequences begin at places of SplitMix64's that are nowhere near each other.
         let at = self.0.wrapping_add(u64::from(sequence).wrapping_mul(0xd134_2543_de82_ef95));
         let first = at.wrapping_add(u64::from(number).wrapping_mul(GAMMA.wrapping_mul(2)));
@@ -151,5 +159,15 @@ mod tests {
         assert_eq!(one(7, 1), one(7, 1));
         assert_ne!(one(7, 1), one(7, 2));
         assert_ne!(one(7, 1), one(8, 1));
+    }
+
+    #[test]
+    fn a_draw_without_a_deviation_shifts_no_other() {
+        let draw = |sds: [u64; 3]| {
+            let mut drawn = 0;
+            sds.map(|sd| Draws::new(7).next(1, &mut drawn, 5000, sd))
+        };
+        let (all, [first, second, third]) = (draw([500; 3]), draw([500, 0, 500]));
+        assert_eq!(([first, third], second), ([all[0], all[2]], 5000));
     }
 }

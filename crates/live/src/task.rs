@@ -319,12 +319,7 @@ impl Task {
 
     /// What an amount comes to this time: the same as in a simulation with this seed.
     fn draw(&mut self, amount: Amount) -> Nanos {
-        let drawn = self.drawn;
-        self.drawn = drawn.wrapping_add(1);
-        if amount.sd == 0 {
-            return amount.mean;
-        }
-        self.draws.about(self.sequence, drawn, amount.mean, amount.sd)
+        self.draws.next(self.sequence, &mut self.drawn, amount.mean, amount.sd)
     }
 
     fn burst(&mut self, amount: Amount, scaled: bool) {

@@ -227,19 +227,13 @@ impl<S: Scheduler> Engine<'_, S> {
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
     }
 
-    /// What an amount of the task's program comes to this time: the next draw of the task's own sequence, if it varies.
-    /// One that does not vary counts too, so that what it is does not shift the draws after it. Forked tasks, whose
-    /// numbers depend on the schedule, share a sequence, and begin at places in it that do not.
+    /// What an amount of the task's program comes to this time: the next draw of the task's own sequence. Forked tasks,
+    /// whose numbers depend on the schedule, share a sequence, and begin at places in it that do not.
     #[inline]
     fn draw(&mut self, p: TaskId, amount: Amount) -> Nanos {
         let process = &mut self.processes[p as usize];
-        let drawn = process.drawn;
-        process.drawn = drawn.wrapping_add(1);
-        if amount.sd == 0 {
-            return amount.mean;
-        }
         let sequence = if process.is(Mark::Forked) { Draws::FORKED } else { p };
-        self.draws.about(sequence, drawn, amount.mean, amount.sd)
+        self.draws.next(sequence, &mut process.drawn, amount.mean, amount.sd)
     }
 
     fn burst(&mut self, p: TaskId, amount: Amount, kind: Burst) -> Did {
